@@ -1,0 +1,89 @@
+# What CI runs, people run. Needs GNU make and Python 3.11 or newer; everything else goes into .venv.
+.POSIX:
+.SUFFIXES:
+.DEFAULT_GOAL := help
+
+# The first interpreter that is new enough and can make a virtual environment. PYTHON=… overrides.
+PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
+    $$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+    && { echo $$python; break; }; done)
+WORKERS ?= 2
+
+VENV := .venv
+RUN := $(VENV)/bin/python
+# Older pips take the pins for build isolation from the first variable, newer ones from the second.
+PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 \
+    $(RUN) -m pip install --quiet
+USER_STAMP := $(VENV)/.installed
+DEV_STAMP := $(VENV)/.installed-dev
+DEV_GROUP := import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["dev"], sep="\n")
+SAY := printf '\n==> %s\n'
+
+.PHONY: help setup setup-dev demo test check check-format check-lint check-types check-imports check-shape golden bench clean
+# Steps share two cores and one screen; `make -k check` shows all that is wrong, not only the first.
+.NOTPARALLEL:
+
+help: ## show this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1 \2/p' Makefile | while read -r make name words; do \
+	    printf '  make %-14s %s\n' "$$name" "$$words"; done
+
+setup: $(USER_STAMP) ## install jackfield into .venv, with CEL
+
+setup-dev: $(DEV_STAMP) ## install what tests and checks need as well
+
+demo: $(USER_STAMP) ## show a claim's life on a cluster and a fabric in memory
+	@$(VENV)/bin/jackfield demo
+
+test: $(DEV_STAMP) ## run all tests but the slow ones
+	@$(SAY) 'tests'
+	@$(RUN) -m pytest -n $(WORKERS) -q -m 'not slow' tests
+
+check: check-format check-lint check-types check-imports check-shape ## all of the following five
+
+check-format: $(DEV_STAMP) ## is every file formatted?
+	@$(SAY) 'format'
+	@$(RUN) -m ruff format --check .
+
+check-lint: $(DEV_STAMP) ## ruff, all rules but a reasoned few
+	@$(SAY) 'lint'
+	@$(RUN) -m ruff check .
+
+check-types: $(DEV_STAMP) ## mypy, strict, tests too
+	@$(SAY) 'types'
+	@$(RUN) -m mypy
+
+check-imports: $(DEV_STAMP) ## the contracts between layers
+	@$(SAY) 'imports'
+	@$(VENV)/bin/lint-imports --no-logo
+
+check-shape: $(DEV_STAMP) ## the repository's shape, contracts, documents
+	@$(SAY) 'shape, contracts, documents'
+	@$(RUN) -m pytest -q tests/test_tidy.py tests/test_contracts.py tests/test_docs.py
+
+golden: $(DEV_STAMP) ## write golden files and generated documents anew; then read the diff
+	@$(SAY) 'golden files'
+	@$(RUN) -m pytest -q --update-golden tests/golden tests/test_docs.py
+
+bench: $(DEV_STAMP) ## run every benchmark in bench/
+	@set -e; set -- bench/[!_]*.py; \
+	[ -e "$$1" ] || { echo 'There is no benchmark in bench/.' >&2; exit 1; }; \
+	total=$$#; number=0; for script; do \
+	    number=$$((number + 1)); $(SAY) "benchmark $$number of $$total: $$script"; $(RUN) "$$script"; done
+
+clean: ## remove .venv, caches and builds
+	rm -rf $(VENV) dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find src tests bench tools -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(USER_STAMP): pyproject.toml constraints.txt
+	@[ -n "$(PYTHON)" ] || { echo 'Jackfield needs Python 3.11 or newer, with its venv module (on Debian and Ubuntu: apt install python3-venv).' >&2; \
+	    echo 'None was found; name one: make PYTHON=/path/to/python3' >&2; exit 1; }
+	@[ -x $(RUN) ] || { $(SAY) "virtual environment in $(VENV), by $(PYTHON)"; $(PYTHON) -m venv $(VENV); }
+	@$(SAY) 'jackfield and what it needs'
+	@$(PIP) --editable '.[cel]'
+	@touch $@
+
+$(DEV_STAMP): $(USER_STAMP)
+	@$(SAY) 'tools for tests and checks'
+	@$(RUN) -c '$(DEV_GROUP)' >$(VENV)/dev-requirements.txt
+	@$(PIP) --requirement $(VENV)/dev-requirements.txt
+	@touch $@

@@ -1,0 +1,240 @@
+"""The loop around the decisions of `claims`: kube-controller-manager, as far as claims and pods need it.
+
+Knows which change touches which pod or claim, and how each action is carried out. Must not decide anything.
+"""
+
+from collections.abc import Callable, Hashable, Iterator
+from enum import Enum
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from jackfield.cluster import claims
+from jackfield.cluster.cache import Cache
+from jackfield.cluster.rounds import Rounds
+from jackfield.model.claim import ResourceClaim, ResourceClaimTemplate
+from jackfield.model.meta import Object
+from jackfield.model.names import Key, Uid, Version
+from jackfield.model.node import Node
+from jackfield.model.pod import Pod
+from jackfield.ports import Change, Changed, Clock, Cluster, Deleted, Gone, Merge, Synced
+
+T = TypeVar("T", bound=Object)
+
+KINDS: tuple[type[Object], ...] = (Node, Pod, ResourceClaim, ResourceClaimTemplate)
+
+
+class EndingCluster(Cluster, Protocol):
+    """A cluster in which a pod can be ended at once, as for a node that is gone."""
+
+    async def delete(
+        self, kind: type[Object], key: Key, version: Version, *, grace_seconds: int | None = None
+    ) -> None:
+        """Delete on exactly this version, after this grace."""
+
+
+class Subject(Enum):
+    """What a round is about."""
+
+    POD = "pod"
+    CLAIM = "claim"
+
+
+class Round(msgspec.Struct, frozen=True):
+    """One pod or claim to look at."""
+
+    subject: Subject
+    key: Key
+
+
+class Seen:
+    """What the controller has heard."""
+
+    def __init__(self) -> None:
+        self.nodes: Cache[Node] = Cache({})
+        self.pods: Cache[Pod] = Cache({"node": _nodes, "claim": _claims_of_pod, "template": _templates})
+        self.claims: Cache[ResourceClaim] = Cache({"owner": _owners, "consumer": _consumers})
+        self.templates: Cache[ResourceClaimTemplate] = Cache({})
+
+    def pod(self, key: Key) -> Pod | None:
+        """Return the pod, or None."""
+        return self.pods.get(key)
+
+    def node(self, key: Key) -> Node | None:
+        """Return the node, or None."""
+        return self.nodes.get(key)
+
+    def template(self, key: Key) -> ResourceClaimTemplate | None:
+        """Return the template, or None."""
+        return self.templates.get(key)
+
+    def claim(self, key: Key) -> ResourceClaim | None:
+        """Return the claim, or None."""
+        return self.claims.get(key)
+
+    def claims_made_for(self, pod: Uid) -> tuple[ResourceClaim, ...]:
+        """Return the claims that the pod owns."""
+        return self.claims.find("owner", pod)
+
+    def claims_of(self, pod: Pod) -> tuple[ResourceClaim, ...]:
+        """Return the claims that the pod owns or uses."""
+        return (*self.claims.find("owner", pod.uid), *self.claims.find("consumer", pod.uid))
+
+    def pods_of(self, claim: ResourceClaim) -> tuple[Key, ...]:
+        """Return the pods that name the claim, or for which it was made."""
+        owner = claims.owner_pod(claim)
+        made_for = (Key(claim.key.namespace, owner.name),) if owner else ()
+        return (*(pod.key for pod in self.pods.find("claim", claim.key)), *made_for)
+
+
+class ControllerManager:
+    """Makes claims from templates, takes them back from pods that have ended, and clears up after lost nodes."""
+
+    def __init__(self, cluster: EndingCluster, clock: Clock) -> None:
+        self._cluster = cluster
+        self._rounds: Rounds[Round] = Rounds(cluster, clock)
+        self._seen = Seen()
+
+    @property
+    def quiet(self) -> bool:
+        """Whether there is nothing left to look at."""
+        return self._rounds.quiet
+
+    async def run(self) -> None:
+        """Do so; never ends."""
+        self._seen = Seen()
+        await self._rounds.run(KINDS, self._take, self._look)
+
+    # --- hearing
+
+    def _take(self, change: Change) -> None:
+        match change:
+            case Changed(object=new):
+                self._put(new)
+            case Deleted(object=gone):
+                self._drop(gone)
+            case Synced(kind=kind, keys=keys):
+                for one in self._missing(kind, keys):
+                    self._drop(one)
+
+    def _missing(self, kind: type[Object], keys: frozenset[Key]) -> tuple[Object, ...]:
+        not_among: dict[type[Object], Callable[[frozenset[Key]], tuple[Object, ...]]] = {
+            Node: self._seen.nodes.not_among,
+            Pod: self._seen.pods.not_among,
+            ResourceClaim: self._seen.claims.not_among,
+            ResourceClaimTemplate: self._seen.templates.not_among,
+        }
+        return not_among[kind](keys)
+
+    def _put(self, new: Object) -> None:
+        # What a change touches is asked before and after it: it may have left something behind.
+        before = tuple(self._touched(new))
+        match new:
+            case Pod():
+                self._seen.pods.put(new)
+            case ResourceClaim():
+                self._seen.claims.put(new)
+            case ResourceClaimTemplate():
+                self._seen.templates.put(new)
+            case Node():
+                self._seen.nodes.put(new)
+            case _:
+                return
+        self._rounds.mark(*before, *self._touched(new))
+
+    def _drop(self, gone: Object) -> None:
+        match gone:
+            case Pod():
+                self._seen.pods.drop(gone)
+            case ResourceClaim():
+                self._seen.claims.drop(gone)
+            case ResourceClaimTemplate():
+                self._seen.templates.drop(gone)
+            case Node():
+                self._seen.nodes.drop(gone)
+            case _:
+                return
+        self._rounds.mark(*self._touched(gone))
+
+    def _touched(self, one: Object) -> Iterator[Round]:
+        """Yield the rounds that a change of an object calls for; costs its neighbourhood."""
+        match one:
+            case Pod():
+                yield Round(Subject.POD, one.key)
+                yield from (Round(Subject.CLAIM, claim.key) for claim in self._seen.claims_of(one))
+            case ResourceClaim():
+                yield Round(Subject.CLAIM, one.key)
+                yield from (Round(Subject.POD, pod) for pod in self._seen.pods_of(one))
+            case ResourceClaimTemplate():
+                yield from (Round(Subject.POD, pod.key) for pod in self._seen.pods.find("template", one.key))
+            case Node():
+                yield from (Round(Subject.POD, pod.key) for pod in self._seen.pods.find("node", one.name))
+            case _:
+                return
+
+    # --- looking and acting
+
+    async def _look(self, one: Round) -> None:
+        for action in await self._actions(one):
+            await self._act(action)
+
+    async def _actions(self, one: Round) -> tuple[claims.Action, ...]:
+        match one.subject:
+            case Subject.POD:
+                pod = self._seen.pod(one.key)
+                return claims.pod_actions(pod, self._seen) if pod else ()
+            case Subject.CLAIM:
+                claim = self._seen.claim(one.key)
+                if claim is None:
+                    return ()
+                await self._ask_for_absent(claim)
+                return claims.claim_actions(claim, self._seen)
+
+    async def _ask_for_absent(self, claim: ResourceClaim) -> None:
+        """Read pods that nobody has told of: an event may be late, and a claim must not be taken from a new pod."""
+        for key in claims.absent_consumers(claim, self._seen):
+            try:
+                self._put(await self._cluster.read(Pod, key))
+            except Gone:
+                continue
+
+    async def _act(self, action: claims.Action) -> None:
+        match action:
+            case claims.Create(claim=claim):
+                self._put(await self._cluster.create(claim))
+            case claims.Delete(kind=kind, key=key, version=version, at_once=at_once):
+                await self._cluster.delete(kind, key, version, grace_seconds=0 if at_once else None)
+            case claims.Release(claim=claim):
+                await self._release(claim)
+            case Merge():
+                self._put(await self._cluster.write(action))
+
+    async def _release(self, claim: ResourceClaim) -> None:
+        # The devices go before the protection: unprotected, the claim could vanish while it still holds them.
+        freed = await self._cluster.write(claims.deallocated(claim))
+        assert isinstance(freed, ResourceClaim)
+        self._put(freed)
+        if claims.PROTECTION in freed.metadata.finalizers:
+            self._put(await self._cluster.write(claims.unprotected(freed)))
+
+
+def _nodes(pod: Pod) -> tuple[Hashable, ...]:
+    return (pod.spec.node_name,) if pod.spec.node_name else ()
+
+
+def _claims_of_pod(pod: Pod) -> tuple[Hashable, ...]:
+    return tuple(Key(pod.key.namespace, name) for name in dict.fromkeys(pod.claim_names) if name)
+
+
+def _templates(pod: Pod) -> tuple[Hashable, ...]:
+    names = dict.fromkeys(one.resource_claim_template_name for one in pod.spec.resource_claims)
+    return tuple(Key(pod.key.namespace, name) for name in names if name)
+
+
+def _owners(claim: ResourceClaim) -> tuple[Hashable, ...]:
+    owner = claims.owner_pod(claim)
+    return (owner.uid,) if owner else ()
+
+
+def _consumers(claim: ResourceClaim) -> tuple[Hashable, ...]:
+    return tuple(one.uid for one in claim.status.reserved_for)

@@ -1,0 +1,144 @@
+"""What the API server fills in where a writer said nothing.
+
+Knows the defaults of each kind. Must not know what is valid.
+
+Objects are completed in place. That is safe for parts shared with an older version: those have their defaults.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from jackfield.codec import Raw, RawValue
+from jackfield.model.names import Time
+
+POD = {
+    "restartPolicy": "Always",
+    "schedulerName": "default-scheduler",
+    "terminationGracePeriodSeconds": 30,
+    "dnsPolicy": "ClusterFirst",
+    "priority": 0,
+    "enableServiceLinks": True,
+}
+OTHER_SPEC = ("milli_cpu", "memory", "ephemeral_storage", "allowed_pod_number")
+
+
+def complete(kind: str, raw: Raw, now: Time) -> None:
+    """Fill in what the writer left out; amounts written as numbers become text."""
+    fill = _FILL.get(kind)
+    if fill is not None:
+        fill(raw, now)
+
+
+def _pod(raw: Raw, _now: Time) -> None:
+    spec = raw.setdefault("spec", {})
+    for name, value in POD.items():
+        spec.setdefault(name, value)
+    for toleration in _dicts(spec.get("tolerations")):
+        _toleration(toleration)
+    for container in (*_dicts(spec.get("containers")), *_dicts(spec.get("initContainers"))):
+        for resources in _dicts([container.setdefault("resources", {})]):
+            _resources(resources)
+    raw.setdefault("status", {}).setdefault("phase", "Pending")
+
+
+def _resources(resources: Raw) -> None:
+    limits, requests = resources.get("limits", {}), resources.get("requests", {})
+    _amounts(limits)
+    _amounts(requests)
+    if isinstance(limits, dict) and isinstance(requests, dict) and limits.keys() - requests.keys():
+        resources["requests"] = {**limits, **requests}
+
+
+def _node(raw: Raw, _now: Time) -> None:
+    raw.setdefault("spec", {})
+    status = raw.setdefault("status", {})
+    _amounts(status.get("capacity"))
+    _amounts(status.get("allocatable"))
+    if "capacity" in status and "allocatable" not in status:
+        status["allocatable"] = dict(status["capacity"])
+
+
+def _claim(raw: Raw, _now: Time) -> None:
+    _claim_spec(raw.get("spec"))
+
+
+def _template(raw: Raw, _now: Time) -> None:
+    spec = raw.get("spec")
+    _claim_spec(spec.get("spec") if isinstance(spec, dict) else None)
+
+
+def _claim_spec(spec: RawValue) -> None:
+    devices = spec.get("devices") if isinstance(spec, dict) else None
+    for request in _dicts(devices.get("requests") if isinstance(devices, dict) else None):
+        for one in (*_dicts([request.get("exactly")]), *_dicts(request.get("firstAvailable"))):
+            mode = one.setdefault("allocationMode", "ExactCount")
+            if mode == "ExactCount":
+                one.setdefault("count", 1)
+            for toleration in _dicts(one.get("tolerations")):
+                _toleration(toleration)
+            capacity = one.get("capacity")
+            _amounts(capacity.get("requests") if isinstance(capacity, dict) else None)
+
+
+def _slice(raw: Raw, now: Time) -> None:
+    spec = raw.get("spec")
+    if not isinstance(spec, dict):
+        return
+    for counters in _dicts(spec.get("sharedCounters")):
+        _values(counters.get("counters"))
+    for device in _dicts(spec.get("devices")):
+        _values(device.get("capacity"))
+        for consumption in _dicts(device.get("consumesCounters")):
+            _values(consumption.get("counters"))
+        for taint in _dicts(device.get("taints")):
+            taint.setdefault("timeAdded", now)
+
+
+def _request(raw: Raw, _now: Time) -> None:
+    spec = raw.get("spec")
+    resource = spec.get("resource") if isinstance(spec, dict) else None
+    if not isinstance(resource, dict):
+        return
+    resource.setdefault("allocation_policy", "samenode")
+    resource.setdefault("target_node", "")
+    for other in _dicts([resource.get("other_spec")]):
+        for name in OTHER_SPEC:
+            other.setdefault(name, 0)
+
+
+def _toleration(toleration: Raw) -> None:
+    toleration.setdefault("operator", "Equal")
+
+
+def _values(members: RawValue) -> None:
+    if isinstance(members, dict):
+        for member in _dicts(members.values()):
+            if _is_amount(member.get("value")):
+                member["value"] = str(member["value"])
+
+
+def _amounts(amounts: RawValue) -> None:
+    if isinstance(amounts, dict):
+        for name, value in amounts.items():
+            if _is_amount(value):
+                amounts[name] = str(value)
+
+
+def _is_amount(value: RawValue) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _dicts(values: RawValue) -> Iterator[Raw]:
+    """Yield the objects of what should be a list of objects; decoding will complain of the rest."""
+    for value in values if values is not None and not isinstance(values, str | int | float | dict) else ():
+        if isinstance(value, dict):
+            yield value
+
+
+_FILL: Mapping[str, Callable[[Raw, Time], None]] = {
+    "Pod": _pod,
+    "Node": _node,
+    "ResourceClaim": _claim,
+    "ResourceClaimTemplate": _template,
+    "ResourceSlice": _slice,
+    "ComposabilityRequest": _request,
+}

@@ -1,0 +1,108 @@
+"""What was stored when: versions of objects, and the events between them.
+
+Knows how far back it remembers. Must not know why anything was written.
+"""
+
+from collections import deque
+from enum import StrEnum
+from itertools import takewhile
+
+import msgspec
+
+from jackfield.cluster import apply, errors, selectors
+from jackfield.codec import Raw
+from jackfield.codec.kinds import Kind
+from jackfield.model.meta import Object
+from jackfield.model.names import Key, Time
+
+EVENTS_MAX = 10_000
+"""Events remembered of one kind; a watch from before them starts over."""
+
+
+class Stored(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """One version of an object. Everybody who reads it shares it, so nobody may change `raw`."""
+
+    kind: Kind
+    version: int
+    raw: Raw
+    object: Object
+    """The same, typed; decoded once."""
+    managers: apply.Managers = ()
+    written: Time = Time("")
+
+    @property
+    def key(self) -> Key:
+        """Which object it is a version of."""
+        return self.object.key
+
+    def wire(self) -> Raw:
+        """Return the object with its managed fields, as a client sees it."""
+        if not self.managers:
+            return self.raw
+        entries = [_managed_fields(self, one) for one in self.managers]
+        return {**self.raw, "metadata": {**self.raw["metadata"], "managedFields": entries}}
+
+
+class EventType(StrEnum):
+    """What a watch tells."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+    BOOKMARK = "BOOKMARK"
+
+
+class Event(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """A step from one version of an object to the next."""
+
+    type: EventType
+    version: int
+    stored: Stored
+    """The object now; for a deletion, how it was last, with the version of its going."""
+    before: Stored | None = None
+
+    def seen_by(self, selector: selectors.Selector) -> EventType | None:
+        """Return what a watcher with this selector is told; None for nothing.
+
+        An object that begins or ceases to match comes or goes, as far as that watcher can see.
+        """
+        now = self.type is not EventType.DELETED and selector.matches(self.stored.raw)
+        then = self.before is not None and selector.matches(self.before.raw)
+        if now:
+            return EventType.MODIFIED if then else EventType.ADDED
+        return EventType.DELETED if then else None
+
+
+class History:
+    """The latest events of one kind."""
+
+    def __init__(self, events_max: int = EVENTS_MAX) -> None:
+        self._events: deque[Event] = deque(maxlen=events_max)
+        self._forgotten = 0
+
+    def add(self, event: Event) -> None:
+        """Remember an event; the oldest is forgotten if there are too many."""
+        if len(self._events) == self._events.maxlen:
+            self._forgotten = self._events[0].version
+        self._events.append(event)
+
+    def since(self, version: int) -> tuple[Event, ...]:
+        """Return the events after a version; costs what it returns. Raises Expired if some are forgotten."""
+        if version < self._forgotten:
+            raise errors.expired(version, self._forgotten)
+        newest_first = takewhile(lambda event: event.version > version, reversed(self._events))
+        return tuple(reversed(tuple(newest_first)))
+
+
+def _managed_fields(stored: Stored, manager: apply.Manager) -> Raw:
+    entry: Raw = {
+        "manager": manager.name,
+        "operation": "Apply" if manager.applies else "Update",
+        "apiVersion": stored.kind.api_version,
+        "time": stored.written,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": apply.fields_v1(manager.fields),
+    }
+    if manager.status:
+        entry["subresource"] = "status"
+    return entry

@@ -1,0 +1,6 @@
+"""What is wrong with an object: one module per kind, and one that knows them all."""
+
+from jackfield.cluster.validate.checks import Change
+from jackfield.cluster.validate.objects import problems
+
+__all__ = ["Change", "problems"]

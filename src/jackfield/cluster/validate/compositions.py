@@ -1,0 +1,66 @@
+"""What is wrong with a ComposabilityRequest or a ComposableResource.
+
+Knows the schema of CoHDI's definitions, and where ours is wider: any type of device that is a lower-case word, and
+one more policy. Must not know what the operator refuses for other reasons.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from jackfield.cluster import errors
+from jackfield.cluster.errors import Cause
+from jackfield.cluster.validate import formats
+from jackfield.cluster.validate.checks import Change, named
+from jackfield.codec import Raw
+from jackfield.model.composition import ComposabilityRequest, ComposableResource
+
+
+def request(change: Change) -> Iterator[Cause]:
+    """Yield what is wrong with a request."""
+    new = change.new
+    assert isinstance(new, ComposabilityRequest)
+    if change.wants:
+        written = change.raw.get("spec", {}).get("resource") or {}
+        yield from _said("spec.resource", written, ("type", "model", "size"))
+        found = new.spec.resource
+        if found.type:
+            yield from named("spec.resource.type", found.type, formats.word)
+        if "model" in written and not found.model:
+            yield errors.invalid_value("spec.resource.model", "", "should be at least 1 chars long")
+        yield from _not_negative("spec.resource", {"size": found.size})
+        if found.other_spec is not None:
+            yield from _not_negative("spec.resource.other_spec", msgspec.structs.asdict(found.other_spec))
+    if change.status:
+        yield from _state(change.raw)
+
+
+def resource(change: Change) -> Iterator[Cause]:
+    """Yield what is wrong with a resource."""
+    new = change.new
+    assert isinstance(new, ComposableResource)
+    if change.wants:
+        yield from _said("spec", change.raw.get("spec", {}), ("type", "model", "target_node"))
+        if new.spec.type:
+            yield from named("spec.type", new.spec.type, formats.word)
+    if change.status:
+        yield from _state(change.raw)
+
+
+def _said(field: str, written: Raw, names: tuple[str, ...]) -> Iterator[Cause]:
+    """Yield a cause for everything required that was not said; an empty type says nothing either."""
+    for name in names:
+        if name not in written or (name == "type" and not written[name]):
+            yield errors.required(f"{field}.{name}")
+
+
+def _not_negative(field: str, numbers: dict[str, int]) -> Iterator[Cause]:
+    for name, number in numbers.items():
+        if number < 0:
+            yield errors.invalid_value(f"{field}.{name}", number, "should be greater than or equal to 0")
+
+
+def _state(raw: Raw) -> Iterator[Cause]:
+    status = raw.get("status")
+    if status is not None and "state" not in status:
+        yield errors.required("status.state")

@@ -1,0 +1,52 @@
+"""JSON as it lies on the wire, before anybody believes it.
+
+Knows dictionaries and lists. Must not know any kind. The only module that says `Any`.
+"""
+
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+RawValue = Any
+"""A JSON value."""
+Raw = dict[str, Any]
+"""A JSON object."""
+
+
+def copied(value: RawValue) -> RawValue:
+    """Return a copy that shares no mutable part with the value; tuples become lists."""
+    if isinstance(value, Mapping):
+        return {name: copied(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [copied(item) for item in value]
+    return value
+
+
+OPAQUE = ("parameters", "data")
+"""Members that belong to somebody else, in which null may mean something."""
+
+
+def without_nulls(value: RawValue) -> RawValue:
+    """Return a copy without members that are null, which for Kubernetes is the same as absent."""
+    if isinstance(value, Mapping):
+        return {
+            name: copied(item) if name in OPAQUE else without_nulls(item)
+            for name, item in value.items()
+            if item is not None
+        }
+    if isinstance(value, list | tuple):
+        return [without_nulls(item) for item in value]
+    return value
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Keep Python's garbage collector away: it would walk a growing heap that has no cycles."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

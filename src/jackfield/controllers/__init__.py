@@ -1,0 +1,1 @@
+"""Observe, decide, act: the loop around the decisions. No branch here knows the domain."""

@@ -1,0 +1,351 @@
+"""Every effect we have on the world: one match.
+
+Each arm names the port's method and writes the answer into the store at once, so that no later decision is made on
+our own stale past. Knows how an action is spelt on the wire. Must not choose anything: choices are decisions.
+"""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from jackfield.controllers.store import Store
+from jackfield.model.claim import ATTEMPTS, ResourceClaim
+from jackfield.model.composition import (
+    CLAIM,
+    DELETE_DEVICE,
+    FINALIZER,
+    HOLDER,
+    LAST_USED,
+    RELEASED,
+    SENT,
+    VISIBLE,
+    ComposabilityRequest,
+    ComposabilityRequestStatus,
+    ComposableResource,
+    ResourceState,
+)
+from jackfield.model.fabric import Done, Failed, Progress, Working
+from jackfield.model.host import Facts, Prepared
+from jackfield.model.meta import Condition, Object, with_condition
+from jackfield.model.names import FabricName, Key, NodeName, Version, named, rfc3339
+from jackfield.model.node import FAILURES, Node
+from jackfield.model.plan import (
+    AddNode,
+    Adopt,
+    AnyAction,
+    Attach,
+    Blame,
+    ClearClaim,
+    CountAttempt,
+    DeleteRequest,
+    DeleteResource,
+    Detach,
+    ForgetClaim,
+    FreeRequest,
+    FreeResource,
+    Hold,
+    KeepRequest,
+    LabelNode,
+    LetGo,
+    MarkState,
+    MarkVictim,
+    MarkVisible,
+    PutRequest,
+    PutRequestStatus,
+    PutResource,
+    PutSlice,
+    RecordClaim,
+    Release,
+    RemoveCDI,
+    Rescan,
+    SetCondition,
+    WriteCDI,
+)
+from jackfield.model.pod import Pod
+from jackfield.model.slice import ResourceSlice
+from jackfield.model.view import Delta
+from jackfield.ports import Apply, Changed, Conflict, Gone, Merge, Synced, World
+
+FAILURES_MAX = 32
+"""How many failures a node's annotation remembers."""
+
+
+class Hands(msgspec.Struct, frozen=True):
+    """What an action is carried out with."""
+
+    world: World
+    store: Store
+    told: Callable[[tuple[Delta, ...]], None]
+    """Hears of every change that an answer brought."""
+    moved: Callable[[FabricName], None]
+    """Hears that a fabric's inventory is not what it was."""
+
+
+async def act(action: AnyAction, hands: Hands) -> None:  # noqa: C901, PLR0912, PLR0915 - all effects, on one screen
+    """Do it. Raises the ports' five errors."""
+    cluster = hands.world.cluster
+    match action:
+        case PutSlice(slice=new) if not new.metadata.resource_version:
+            _know(hands, await cluster.create(new))
+        case PutSlice(slice=new):
+            body: dict[str, object] = {"spec": msgspec.to_builtins(new.spec)}
+            await _merge(hands, ResourceSlice, new.key, new.metadata.resource_version, body)
+        case LabelNode():
+            await _merge(hands, Node, named(action.node), _ANY, {"metadata": {"labels": dict(action.labels)}})
+        case PutRequest(request=wish) if not wish.metadata.resource_version:
+            _know(hands, await cluster.create(wish))
+        case PutRequest(request=wish):
+            meta = {"labels": wish.metadata.labels, "annotations": wish.metadata.annotations}
+            body = {"metadata": meta, "spec": msgspec.to_builtins(wish.spec)}
+            await _merge(hands, ComposabilityRequest, wish.key, wish.metadata.resource_version, body)
+        case DeleteRequest():
+            await cluster.delete(ComposabilityRequest, named(action.name), action.version)
+        case MarkVictim():
+            await _annotate(hands, action.resource, action.version, {DELETE_DEVICE: "true"})
+        case RecordClaim():
+            notes = {CLAIM: str(action.record), LAST_USED: rfc3339(action.at)}
+            await _annotate(hands, action.resource, action.version, notes)
+        case SetCondition():
+            await _set_condition(action, hands)
+        case CountAttempt():
+            notes = {ATTEMPTS: f"{action.attempts}/{action.order}"}
+            await _merge(
+                hands, ResourceClaim, action.claim, action.version, {"metadata": {"annotations": notes}}
+            )
+        case ForgetClaim():
+            await _forget(action, hands)
+        case ClearClaim():
+            await _clear(action, hands)
+        case PutResource():
+            _know(hands, await cluster.create(action.resource))
+        case DeleteResource():
+            await cluster.delete(ComposableResource, named(action.resource), action.version)
+        case KeepRequest():
+            await _finalizers(hands, ComposabilityRequest, action.request, action.version, ours=True)
+        case FreeRequest():
+            await _finalizers(hands, ComposabilityRequest, action.request, action.version, ours=False)
+        case PutRequestStatus():
+            await _show(action, hands)
+        case MarkState():
+            status = {"state": action.state.value, "error": action.error or None}
+            await _status(hands, action.resource, action.version, status)
+        case Attach():
+            version = await _sent("attach", action, hands)
+            progress = await hands.world.fabrics[action.order.fabric].attach(action.order)
+            await _attached(action, version, progress, hands)
+        case Adopt():
+            ids = {"cdi_device_id": action.device, "device_id": action.serial or None}
+            await _status(hands, action.resource, action.version, ids)
+        case Detach():
+            version = await _sent("detach", action, hands)
+            progress = await hands.world.fabrics[action.order.fabric].detach(action.order)
+            await _detached(action, version, progress, hands)
+        case FreeResource():
+            await _free(action, hands)
+        case Blame():
+            await _blame(action, hands)
+        case Rescan():
+            await hands.world.hosts[action.node].rescan()
+            sense(hands, action.node)
+        case MarkVisible():
+            await _say(hands, action, VISIBLE, {"device_id": action.device})
+        case Release():
+            if action.device:
+                await hands.world.hosts[action.node].release(action.device, force=action.force)
+                sense(hands, action.node)
+            await _say(hands, action, RELEASED, {})
+        case Hold():
+            await _annotate(hands, action.resource, action.version, {HOLDER: action.uid})
+        case LetGo():
+            await _annotate(hands, action.resource, action.version, {HOLDER: None})
+        case WriteCDI():
+            prepared = Prepared(action.uid, action.claim, action.physical, str(action.device))
+            await hands.world.hosts[action.node].write(prepared, action.uid)
+            sense(hands, action.node)
+        case RemoveCDI():
+            await hands.world.hosts[action.node].write(None, action.uid)
+            sense(hands, action.node)
+        case AddNode():
+            _know(hands, await cluster.create(action.node))
+
+
+_ANY = Version("")
+
+
+def sense(hands: Hands, node: NodeName) -> None:
+    """Take what a node sees and has prepared into the store."""
+    host = hands.world.hosts[node]
+    hands.told(hands.store.sense(node, Facts(host.seen(), host.prepared())))
+
+
+# --- writing, and knowing what was written
+
+
+def _know(hands: Hands, answer: Object) -> None:
+    hands.told(hands.store.put(answer))
+
+
+async def _merge(
+    hands: Hands, kind: type[Object], key: Key, version: Version, body: Mapping[str, object]
+) -> Object:
+    answer = await hands.world.cluster.write(Merge(kind, key, version, body))
+    _know(hands, answer)
+    return answer
+
+
+async def _annotate(
+    hands: Hands, resource: str, version: Version, notes: Mapping[str, str | None]
+) -> Version:
+    body = {"metadata": {"annotations": dict(notes)}}
+    answer = await _merge(hands, ComposableResource, named(resource), version, body)
+    return answer.metadata.resource_version
+
+
+async def _status(hands: Hands, resource: str, version: Version, status: Mapping[str, object]) -> None:
+    patch = Merge(ComposableResource, named(resource), version, {"status": dict(status)}, status=True)
+    _know(hands, await hands.world.cluster.write(patch))
+
+
+async def _say(hands: Hands, action: MarkVisible | Release, kind: str, status: Mapping[str, object]) -> None:
+    """Write a condition on the very resource that was decided on; its version guards the others' conditions."""
+    known = hands.store.resource(action.resource)
+    message = action.message if isinstance(action, MarkVisible) else action.because
+    now = rfc3339(hands.world.clock.now())
+    new = Condition(kind, status="True", reason=kind, message=message, last_transition_time=now)
+    conditions = with_condition(known.status.conditions if known else (), new)
+    body = {**status, "conditions": [msgspec.to_builtins(one) for one in conditions]}
+    await _status(hands, action.resource, action.version, body)
+
+
+async def _set_condition(action: SetCondition, hands: Hands) -> None:
+    """Server-side apply, on exactly the version that was recorded; one manager per pool, so no entry wipes another."""
+    condition = _condition(hands, action.type, action.message)
+    devices = [
+        {"driver": one.driver, "pool": one.pool, "device": one.device, "conditions": [condition]}
+        for one in action.devices
+    ]
+    patch = Apply(
+        ResourceClaim,
+        action.claim,
+        action.version,
+        {"status": {"devices": devices}},
+        manager=f"jackfield/{action.devices[0].pool}",
+        status=True,
+    )
+    _know(hands, await hands.world.cluster.write(patch))
+
+
+def _condition(hands: Hands, kind: str, message: str) -> dict[str, object]:
+    return {
+        "type": kind,
+        "status": "True",
+        "reason": kind,
+        "message": message,
+        "lastTransitionTime": rfc3339(hands.world.clock.now()),
+    }
+
+
+async def _show(action: PutRequestStatus, hands: Hands) -> None:
+    """Merge patches keep what they do not name: children that are gone are named with nothing."""
+    known = hands.store.request(action.request)
+    gone = [name for name in (known.status.resources if known else {}) if name not in action.status.resources]
+    new: ComposabilityRequestStatus = action.status
+    status = {
+        "state": new.state.value,
+        "error": new.error or None,
+        "resources": {**dict.fromkeys(gone), **msgspec.to_builtins(new.resources)},
+        "scalarResource": msgspec.to_builtins(new.scalar_resource),
+    }
+    patch = Merge(
+        ComposabilityRequest, named(action.request), action.version, {"status": status}, status=True
+    )
+    _know(hands, await hands.world.cluster.write(patch))
+
+
+async def _finalizers(hands: Hands, kind: type[Object], name: str, version: Version, *, ours: bool) -> None:
+    known = await hands.world.cluster.read(kind, named(name))
+    others = [one for one in known.metadata.finalizers if one != FINALIZER]
+    body = {"metadata": {"finalizers": [*others, *([FINALIZER] if ours else [])]}}
+    answer = await _merge(hands, kind, named(name), version, body)
+    if answer.deleting and not answer.metadata.finalizers:
+        hands.told(hands.store.forget(kind, named(name)))
+
+
+# --- effects that are more than one write
+
+
+async def _forget(action: ForgetClaim, hands: Hands) -> None:
+    """Read the claim live, after the resource's version was taken, and only then remove the record (rule 12)."""
+    try:
+        claim = await hands.world.cluster.read(ResourceClaim, action.record.claim)
+    except Gone:
+        hands.told(hands.store.forget(ResourceClaim, action.record.claim))
+    else:
+        _know(hands, claim)
+        holding = claim.uid == action.record.uid and claim.node == action.node
+        if holding and any(result.id in action.devices for result in claim.results):
+            raise Conflict(f"claim {action.record.claim} still holds {action.resource}")
+    await _annotate(hands, action.resource, action.version, {CLAIM: None, LAST_USED: rfc3339(action.at)})
+
+
+async def _clear(action: ClearClaim, hands: Hands) -> None:
+    if action.ask_pods:
+        async for change in hands.world.cluster.watch(Pod):
+            if isinstance(change, Synced):
+                break
+            if isinstance(change, Changed):
+                _know(hands, change.object)
+        if hands.store.pods_using(action.claim):
+            raise Conflict(f"a pod uses claim {action.claim} after all")
+    nothing = {"allocation": None, "reservedFor": None, "devices": None}
+    patch = Merge(ResourceClaim, action.claim, action.version, {"status": nothing}, status=True)
+    _know(hands, await hands.world.cluster.write(patch))
+
+
+async def _sent(verb: str, action: Attach | Detach, hands: Hands) -> Version:
+    """Write what is about to be asked of a manager that would do it twice."""
+    if not action.mark_sent:
+        return action.version
+    note = {SENT: f"{verb} {rfc3339(hands.world.clock.now())}"}
+    return await _annotate(hands, action.resource, action.version, note)
+
+
+async def _attached(action: Attach, version: Version, progress: Progress, hands: Hands) -> None:
+    match progress:
+        case Working():
+            return
+        case Done(device=device, serial=serial):
+            hands.moved(action.order.fabric)
+            ids = {"cdi_device_id": device, "device_id": serial or None}
+            await _status(hands, action.resource, version, ids)
+        case Failed(reason=reason):
+            hands.moved(action.order.fabric)
+            await _status(hands, action.resource, version, {"error": reason})
+
+
+async def _detached(action: Detach, version: Version, progress: Progress, hands: Hands) -> None:
+    match progress:
+        case Working():
+            return
+        case Done():
+            hands.moved(action.order.fabric)
+            if not action.mark_sent:  # without ids only quiet says that it is over
+                await _status(hands, action.resource, version, {"state": ResourceState.DELETING.value})
+        case Failed(reason=reason):
+            await _status(hands, action.resource, version, {"error": reason})
+
+
+async def _free(action: FreeResource, hands: Hands) -> None:
+    known = hands.store.resource(action.resource)
+    if known is not None and not known.deleting:
+        await hands.world.cluster.delete(ComposableResource, known.key, action.version)
+        return
+    await _finalizers(hands, ComposableResource, action.resource, action.version, ours=False)
+
+
+async def _blame(action: Blame, hands: Hands) -> None:
+    known = hands.store.failures_on(action.node)
+    lines = [f"{one.device}={rfc3339(one.at)}" for one in known if one.device != action.device]
+    lines = [*lines, f"{action.device}={rfc3339(action.at)}"][-FAILURES_MAX:]
+    body = {"metadata": {"annotations": {FAILURES: "\n".join(lines)}}}
+    await _merge(hands, Node, named(action.node), _ANY, body)

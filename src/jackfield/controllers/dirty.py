@@ -1,0 +1,76 @@
+"""Dirty keys: what must be looked at, now or later, each once however often it was marked.
+
+Knows order and time. Must not know what a key stands for.
+"""
+
+import asyncio
+import heapq
+from collections.abc import Hashable
+
+from jackfield.model.names import NEVER, Seconds
+from jackfield.ports import Clock
+
+
+class Dirty:
+    """A queue of keys in the order in which they were marked; a key under work waits until that is done."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._ready: dict[Hashable, None] = {}
+        self._busy: dict[Hashable, bool] = {}  # key under work -> marked meanwhile
+        self._later: dict[Hashable, Seconds] = {}
+        self._timers: list[tuple[Seconds, int, Hashable]] = []
+        self._count = 0
+        self._wake = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._ready) + len(self._busy)
+
+    def mark(self, key: Hashable) -> None:
+        """Have the key looked at as soon as may be."""
+        if key in self._busy:
+            self._busy[key] = True
+        else:
+            self._ready[key] = None
+            self._wake.set()
+
+    def later(self, key: Hashable, at: Seconds) -> None:
+        """Have the key looked at then; an earlier time for the same key wins."""
+        if at == NEVER or self._later.get(key, NEVER) <= at:
+            return
+        self._later[key] = at
+        self._count += 1
+        heapq.heappush(self._timers, (at, self._count, key))
+        self._wake.set()
+
+    async def get(self) -> Hashable:
+        """Return the next key, which is then under work until `done`."""
+        while True:
+            self._ripen()
+            if self._ready:
+                key = next(iter(self._ready))
+                del self._ready[key]
+                self._busy[key] = False
+                return key
+            self._wake.clear()
+            try:
+                async with asyncio.timeout(self._next_in()):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+
+    def done(self, key: Hashable) -> None:
+        """End the work on a key; if it was marked meanwhile, it is looked at again."""
+        if self._busy.pop(key):
+            self.mark(key)
+
+    def _ripen(self) -> None:
+        now = self._clock.now()
+        while self._timers and self._timers[0][0] <= now:
+            at, _, key = heapq.heappop(self._timers)
+            if self._later.get(key) == at:  # else an earlier time took its place
+                del self._later[key]
+                self.mark(key)
+
+    def _next_in(self) -> float | None:
+        return max(0.0, self._timers[0][0] - self._clock.now()) if self._timers else None

@@ -1,0 +1,61 @@
+"""Our node plugin, as the kubelet calls it: prepare and unprepare.
+
+Reads the claim live, decides, acts. Knows the kubelet's two calls. Must not know what makes a device fit to be used.
+"""
+
+from jackfield.controllers.act import act
+from jackfield.controllers.runner import Recorder, Runner
+from jackfield.core import prepare
+from jackfield.model.claim import ResourceClaim
+from jackfield.model.names import Key, NodeName, Uid
+from jackfield.model.plan import Plan, PrepareKey
+from jackfield.ports import Gone, PortError, World
+
+ROUNDS_MAX = 4
+"""Steps that one call may take; the kubelet asks again."""
+
+
+class Plugin:
+    """The plugin of one node, over the store of its runner."""
+
+    def __init__(self, node: NodeName, world: World, runner: Runner, recorder: Recorder) -> None:
+        self._node = node
+        self._world = world
+        self._runner = runner
+        self._recorder = recorder
+
+    async def prepare(self, claim: Key, uid: Uid) -> str:
+        """Prepare the claim's devices; return what stands in the way, or nothing when they are prepared."""
+        try:
+            self._runner.hear(self._runner.store.put(await self._world.cluster.read(ResourceClaim, claim)))
+        except Gone:
+            return f"claim {claim} does not exist"
+        except PortError as error:
+            return str(error)
+        return await self._go(PrepareKey(self._node, claim, uid), preparing=True)
+
+    async def unprepare(self, claim: Key, uid: Uid) -> str:
+        """Undo it; the claim may be gone. Return what stands in the way, or nothing when it is undone."""
+        return await self._go(PrepareKey(self._node, claim, uid), preparing=False)
+
+    async def _go(self, key: PrepareKey, *, preparing: bool) -> str:
+        for _ in range(ROUNDS_MAX):
+            plan = self._decide(key, preparing=preparing)
+            if plan.waiting:
+                return f"waiting for {plan.waiting[0].what}"
+            if not plan.actions:
+                return ""
+            try:
+                for action in plan.actions:
+                    await act(action, self._runner.hands)
+                    self._recorder.did(self._world.clock.now(), "prepare.decide", action, "")
+            except PortError as error:
+                return str(error)
+        return "not all steps could be taken yet"
+
+    def _decide(self, key: PrepareKey, *, preparing: bool) -> Plan:
+        decide = prepare.decide if preparing else prepare.decide_unprepare
+        store = self._runner.store
+        plan = decide(store, key, store.policy, self._world.clock.now())
+        self._recorder.waits(self._world.clock.now(), "prepare.decide", plan.waiting)
+        return plan

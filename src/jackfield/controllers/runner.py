@@ -1,0 +1,210 @@
+"""The loop: hear, wake, decide, act, report. One round at a time per key, keys side by side.
+
+Knows ports, store and queues. Must not know the domain: which keys a change touches, and what to do about them, are
+the controllers' pure functions.
+"""
+
+import asyncio
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+from typing import Protocol
+
+import msgspec
+
+from jackfield.controllers.act import Hands, act, sense
+from jackfield.controllers.dirty import Dirty
+from jackfield.controllers.store import Store
+from jackfield.model.meta import Object
+from jackfield.model.names import FabricName, NodeName, Seconds
+from jackfield.model.plan import AnyAction, Plan, Waiting
+from jackfield.model.policy import Policy
+from jackfield.model.view import Delta, InventoryChanged, ObjectChanged, View
+from jackfield.ports import Conflict, Gone, PortError, Refused, Retry, Synced, World
+
+ROUNDS_MAX = 64
+"""How many keys of one controller are worked on side by side."""
+BACKOFF_FIRST = Seconds(0.05)
+BACKOFF_MAX = Seconds(30.0)
+
+
+class Controller(msgspec.Struct, frozen=True):
+    """A decision, and which changes make it necessary."""
+
+    name: str
+    """The module in `core` that decides; the story says `<name>.decide`."""
+    decide: Callable[..., Plan]
+    wakes: Callable[[View, Policy, Delta], tuple[Hashable, ...]]
+
+
+class Recorder(Protocol):
+    """Hears all that is decided and done; logs, Events, metrics and stories are renderings of it."""
+
+    def did(self, at: Seconds, by: str, action: AnyAction, error: str) -> None:
+        """Hear of an action, and of what went wrong with it (empty: nothing)."""
+
+    def waits(self, at: Seconds, by: str, waiting: tuple[Waiting, ...]) -> None:
+        """Hear what is waited for."""
+
+
+class Runner:
+    """Runs controllers over one store."""
+
+    def __init__(
+        self, world: World, store: Store, controllers: tuple[Controller, ...], recorder: Recorder
+    ) -> None:
+        self.store = store
+        self.hands = Hands(world, store, self.hear, self._refresh)
+        self.rounds = 0
+        self._world = world
+        self._controllers = controllers
+        self._recorder = recorder
+        self._dirty = {one.name: Dirty(world.clock) for one in controllers}
+        self._failures: dict[tuple[str, Hashable], int] = {}
+        self._refreshing = {fabric: asyncio.Event() for fabric in world.fabrics}
+        self._unsynced: dict[type[Object], None] = {}
+
+    async def run(self, kinds: tuple[type[Object], ...]) -> None:
+        """Run until cancelled: watch these kinds, every fabric and every host."""
+        self._unsynced = dict.fromkeys(kinds)
+        synced = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            for kind in kinds:
+                group.create_task(self._watch(kind, synced), name=f"watch {kind.__name__}")
+            for fabric in self._world.fabrics:
+                group.create_task(self._look(fabric), name=f"inventory {fabric}")
+            for node in self._world.hosts:
+                sense(self.hands, node)
+            await synced.wait()
+            for controller in self._controllers:
+                group.create_task(self._work(controller, group), name=controller.name)
+            group.create_task(self._repair(), name="repair")
+
+    # --- hearing
+
+    def hear(self, deltas: tuple[Delta, ...]) -> None:
+        """Mark every key that a change is about."""
+        policy = self.store.policy
+        for delta in deltas:
+            for controller in self._controllers:
+                dirty = self._dirty[controller.name]
+                for key in controller.wakes(self.store, policy, delta):
+                    dirty.mark(key)
+
+    def sense(self, node: NodeName) -> None:
+        """Look at what a node sees; called when the node says that it changed."""
+        sense(self.hands, node)
+
+    async def _watch(self, kind: type[Object], synced: asyncio.Event) -> None:
+        async for change in self._world.cluster.watch(kind):
+            self.hear(self.store.observe(change))
+            if isinstance(change, Synced) and kind in self._unsynced:
+                del self._unsynced[kind]
+                if not self._unsynced:
+                    synced.set()
+
+    async def _look(self, fabric: FabricName) -> None:
+        refresh = self._refreshing[fabric]
+        while True:
+            try:
+                self.hear(self.store.see(await self._world.fabrics[fabric].inventory()))
+            except PortError:
+                pause = self.store.policy.poll_seconds
+            else:
+                pause = self._inventory_pause(fabric)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await refresh.wait()
+            refresh.clear()
+
+    def _inventory_pause(self, fabric: FabricName) -> Seconds:
+        """A manager without order ids is asked what it has instead of what became of an order."""
+        inventory = self.store.inventory(fabric)
+        policy = self.store.policy
+        blind = inventory is not None and not inventory.traits.knows_orders
+        return policy.poll_seconds if blind and self.store.under_way(fabric) else policy.inventory_seconds
+
+    def _refresh(self, fabric: FabricName) -> None:
+        self._refreshing[fabric].set()
+
+    # --- working
+
+    async def _work(self, controller: Controller, group: asyncio.TaskGroup) -> None:
+        dirty = self._dirty[controller.name]
+        room = asyncio.Semaphore(ROUNDS_MAX)
+        while True:
+            await room.acquire()
+            key = await dirty.get()
+            plan = self._decide(controller, key)
+            if not plan.actions:  # most rounds end here: no task is needed for nothing
+                dirty.done(key)
+                dirty.later(key, plan.again_at)
+                room.release()
+                continue
+            group.create_task(self._round(controller, key, plan, room))
+
+    def _decide(self, controller: Controller, key: Hashable) -> Plan:
+        self.rounds += 1
+        now = self._world.clock.now()
+        plan = controller.decide(self.store, key, self.store.policy, now)
+        self._recorder.waits(now, f"{controller.name}.decide", plan.waiting)
+        return msgspec.structs.replace(plan, actions=()) if self.store.policy.observe_only else plan
+
+    async def _round(
+        self, controller: Controller, key: Hashable, plan: Plan, room: asyncio.Semaphore
+    ) -> None:
+        dirty = self._dirty[controller.name]
+        again_at = plan.again_at
+        try:
+            for action in plan.actions:
+                await self._do(controller, action)
+            self._failures.pop((controller.name, key), None)
+        except PortError as error:
+            again_at = min(again_at, self._again(controller, key, error))
+        finally:
+            dirty.done(key)
+            room.release()
+        dirty.later(key, again_at)
+
+    async def _do(self, controller: Controller, action: AnyAction) -> None:
+        by = f"{controller.name}.decide"
+        try:
+            await act(action, self.hands)
+        except PortError as error:
+            self._recorder.did(self._world.clock.now(), by, action, f"{type(error).__name__}: {error}")
+            raise
+        self._recorder.did(self._world.clock.now(), by, action, "")
+
+    def _again(self, controller: Controller, key: Hashable, error: PortError) -> Seconds:
+        """Look again: soon after a conflict, later the more often it goes wrong."""
+        failures = self._failures.get((controller.name, key), 0)
+        self._failures[controller.name, key] = failures + 1
+        pause = min(BACKOFF_MAX, BACKOFF_FIRST * 2.0 ** min(failures, 16))
+        match error:
+            case Retry(after=after):
+                pause = max(pause, after)
+            case Refused():
+                pause = BACKOFF_MAX
+            case Conflict() | Gone():
+                pass
+            case _:
+                raise error
+        return Seconds(self._world.clock.now() + pause)
+
+    # --- repairing
+
+    async def _repair(self) -> None:
+        """A safety net: look at everything again now and then; what it brings about was a lost event."""
+        while True:
+            await self._world.clock.sleep(self.store.policy.resync_seconds)
+            self.hear(self.everything())
+
+    def everything(self) -> tuple[Delta, ...]:
+        """Return a change about every object and fabric, as if all had just been heard of."""
+        objects = (ObjectChanged(None, one) for kind in self.store.kinds() for one in self.store.all(kind))
+        inventories = (self.store.inventory(fabric) for fabric in self.store.fabrics())
+        fabrics = (
+            InventoryChanged(one.fabric, tuple(machine.node for machine in one.machines), ())
+            for one in inventories
+            if one is not None
+        )
+        return (*objects, *fabrics)

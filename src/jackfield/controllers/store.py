@@ -1,0 +1,316 @@
+"""The one mutable store behind the View.
+
+Written by watch events and by the answers to our own writes, never across an await; an older version never
+replaces a newer one, so no decision is made on our own stale past. Knows which indexes decisions read. Must not
+know what they decide.
+"""
+
+from typing import TypeVar
+
+from jackfield.controllers.index import Index
+from jackfield.controllers.indexes import Indexes
+from jackfield.controllers.supply import Supply
+from jackfield.core import naming
+from jackfield.model.claim import ResourceClaim
+from jackfield.model.composition import ComposabilityRequest, ComposableResource, ResourceState
+from jackfield.model.fabric import FabricDevice, Inventory, Machine
+from jackfield.model.host import Facts
+from jackfield.model.lease import Lease
+from jackfield.model.meta import Object
+from jackfield.model.names import (
+    DeviceID,
+    FabricName,
+    Key,
+    ModelName,
+    NodeName,
+    PhysicalID,
+    Seconds,
+    named,
+    seconds,
+)
+from jackfield.model.node import HEARTBEATS, Node
+from jackfield.model.pod import Pod
+from jackfield.model.policy import Policy
+from jackfield.model.slice import ResourceSlice
+from jackfield.model.view import Delta, FactsChanged, Failure, ObjectChanged, SupplyChanged
+from jackfield.ports import Change, Changed, Deleted, Synced
+
+T = TypeVar("T", bound=Object)
+
+_GRAVES_MAX = 10_000
+
+
+class Store:
+    """Everything heard of, indexed. Implements `model.view.View`."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self._supply = Supply(policy)
+        self._objects: dict[type[Object], dict[Key, Object]] = {}
+        self._gone: dict[tuple[type[Object], Key], int] = {}
+        self._by = Indexes(policy)
+        self._facts: dict[NodeName, Facts] = {}
+        self._nodes_of: Index[FabricName, NodeName, NodeName] = Index(lambda node: node)
+
+    # --- writing
+
+    def observe(self, change: Change) -> tuple[Delta, ...]:
+        """Take an event; return what it changed."""
+        match change:
+            case Changed(object=new):
+                return self.put(new)
+            case Deleted(object=gone):
+                return self.remove(gone)
+            case Synced(kind=kind, keys=keys):
+                known = self._objects.get(kind, {})
+                lost = [known[key] for key in sorted(known) if key not in keys]
+                return tuple(delta for one in lost for delta in self.remove(one))
+
+    def put(self, new: Object) -> tuple[Delta, ...]:
+        """Take an object as it is now; an older version than the known one is passed over."""
+        kind = type(new)
+        known = self._objects.setdefault(kind, {})
+        old = known.get(new.key)
+        version = _version(new)
+        if old is not None and version <= _version(old):
+            return ()
+        if version <= self._gone.get((kind, new.key), -1):
+            return ()
+        known[new.key] = new
+        return self._reindex(old, new)
+
+    def remove(self, gone: Object) -> tuple[Delta, ...]:
+        """Take it that an object is gone, unless a later one of its name is known."""
+        kind = type(gone)
+        old = self._objects.get(kind, {}).get(gone.key)
+        if old is None or _version(old) > _version(gone):
+            return ()
+        del self._objects[kind][gone.key]
+        return self._reindex(old, None)
+
+    def forget(self, kind: type[Object], key: Key) -> tuple[Delta, ...]:
+        """Take it that an object is gone because the API said so."""
+        old = self._objects.get(kind, {}).get(key)
+        return self.remove(old) if old is not None else ()
+
+    def see(self, inventory: Inventory) -> tuple[Delta, ...]:
+        """Take what a fabric's manager shows."""
+        changed = self._supply.see(inventory)
+        if changed is None:
+            return ()
+        for node in changed.nodes:
+            if self._supply.fabric_of.get(node) == inventory.fabric:
+                self._nodes_of.add(inventory.fabric, node, node)
+            else:
+                self._nodes_of.remove(inventory.fabric, node)
+        for device in changed.devices:
+            self._touch(device)
+        for node in changed.nodes:
+            for resource in self.resources_on(node):
+                if resource.device is not None:
+                    self._touch(resource.device)
+        return (changed, *self._supply.flips(inventory.fabric))
+
+    def sense(self, node: NodeName, facts: Facts) -> tuple[Delta, ...]:
+        """Take what a node sees and has prepared."""
+        if self._facts.get(node) == facts:
+            return ()
+        self._facts[node] = facts
+        return (FactsChanged(node),)
+
+    # --- fabrics
+
+    def fabrics(self) -> tuple[FabricName, ...]:
+        return tuple(sorted(self._supply.inventories))
+
+    def inventory(self, fabric: FabricName) -> Inventory | None:
+        return self._supply.inventories.get(fabric)
+
+    def fabric_of(self, node: NodeName) -> FabricName | None:
+        return self._supply.fabric_of.get(node)
+
+    def machine(self, node: NodeName) -> Machine | None:
+        return self._supply.machines.get(node)
+
+    def physical(self, device: DeviceID) -> FabricDevice | None:
+        return self._supply.physical.get(device)
+
+    def attached(self, node: NodeName) -> tuple[FabricDevice, ...]:
+        return self._supply.attached.get(node)
+
+    def free(self, fabric: FabricName, model: ModelName) -> int:
+        return self._supply.free(fabric, model)
+
+    def free_devices(self, fabric: FabricName, model: ModelName, limit: int) -> tuple[DeviceID, ...]:
+        return self._supply.free_devices(fabric, model, limit)
+
+    def handing_over(self, fabric: FabricName, model: ModelName) -> tuple[ComposableResource, ...]:
+        return self._supply.handing_over.get((fabric, model))
+
+    def congested(self, fabric: FabricName) -> bool:
+        return self._supply.congested(fabric)
+
+    def attach_seconds(self, fabric: FabricName) -> Seconds:
+        return self._supply.attach_seconds(fabric)
+
+    def idle(self, fabric: FabricName, model: ModelName) -> tuple[ComposableResource, ...]:
+        return self._supply.idle.get((fabric, model))
+
+    def under_way(self, fabric: FabricName) -> tuple[ComposableResource, ...]:
+        return self._supply.under_way.get(fabric)
+
+    def nodes_of(self, fabric: FabricName) -> tuple[NodeName, ...]:
+        return self._nodes_of.get(fabric)
+
+    # --- nodes
+
+    def node(self, name: NodeName) -> Node | None:
+        return self._get(Node, named(name))
+
+    def heartbeat(self, node: NodeName) -> Seconds:
+        lease = self._get(Lease, Key(HEARTBEATS, node))
+        return seconds(lease.spec.renew_time) if lease else Seconds(float("-inf"))
+
+    def facts(self, node: NodeName) -> Facts | None:
+        return self._facts.get(node)
+
+    def failures_on(self, node: NodeName) -> tuple[Failure, ...]:
+        return self._by.failures_on.get(node, ())
+
+    def failures_of(self, device: DeviceID) -> tuple[Failure, ...]:
+        return self._by.failures_of.get(device)
+
+    # --- slices
+
+    def slices(self, driver: str, pool: str) -> tuple[ResourceSlice, ...]:
+        return self._by.slices.get((driver, pool))
+
+    def slice_with(self, device: DeviceID) -> ResourceSlice | None:
+        key = self._by.slice_with.get(device)
+        return self._get(ResourceSlice, key) if key else None
+
+    def published(self, uuid: str) -> tuple[DeviceID, ...]:
+        return self._by.published.get(uuid) if uuid else ()
+
+    # --- claims and pods
+
+    def claim(self, key: Key) -> ResourceClaim | None:
+        return self._get(ResourceClaim, key)
+
+    def claims_on(self, node: NodeName) -> tuple[ResourceClaim, ...]:
+        return self._by.claims_on.get(node)
+
+    def claims_holding(self, device: DeviceID) -> tuple[ResourceClaim, ...]:
+        return self._by.claims_holding.get(device)
+
+    def pods_using(self, claim: Key) -> tuple[Pod, ...]:
+        return self._by.pods_using.get(claim)
+
+    def pods_on(self, node: NodeName) -> tuple[Pod, ...]:
+        return self._by.pods_on.get(node)
+
+    def nodes_in_group(self, group: str) -> tuple[Node, ...]:
+        return self._by.groups.get(group)
+
+    def nodes(self) -> tuple[Node, ...]:
+        return tuple(one for one in self.all(Node) if isinstance(one, Node))
+
+    def pods_unschedulable(self) -> tuple[Pod, ...]:
+        return self._by.unschedulable.get(None)
+
+    # --- requests and resources
+
+    def request(self, name: str) -> ComposabilityRequest | None:
+        return self._get(ComposabilityRequest, named(name))
+
+    def requests_on(self, node: NodeName) -> tuple[ComposabilityRequest, ...]:
+        return self._by.requests_on.get(node)
+
+    def requests_for(self, model: ModelName) -> tuple[ComposabilityRequest, ...]:
+        return self._by.requests_for.get(model)
+
+    def resource(self, name: str) -> ComposableResource | None:
+        return self._get(ComposableResource, named(name))
+
+    def resource_of(self, device: DeviceID) -> ComposableResource | None:
+        return self._by.resource_of.get(device)
+
+    def resource_with(self, fabric: FabricName, physical: PhysicalID) -> ComposableResource | None:
+        return self._by.resource_with.get((fabric, physical))
+
+    def resources_on(self, node: NodeName) -> tuple[ComposableResource, ...]:
+        return self._by.resources_on.get(node)
+
+    def resources_of(self, request: str) -> tuple[ComposableResource, ...]:
+        return self._by.resources_of.get(request)
+
+    def resources_recording(self, claim: Key) -> tuple[ComposableResource, ...]:
+        return self._by.recording.get(claim)
+
+    # --- everything, for repair and for checks: these cost the cluster
+
+    def kinds(self) -> tuple[type[Object], ...]:
+        """Return the kinds heard of, by name."""
+        return tuple(sorted(self._objects, key=lambda kind: kind.__name__))
+
+    def all(self, kind: type[Object]) -> tuple[Object, ...]:
+        """Return every object of a kind, by key."""
+        known = self._objects.get(kind, {})
+        return tuple(known[key] for key in sorted(known))
+
+    # --- inside
+
+    def _get(self, kind: type[T], key: Key) -> T | None:
+        found = self._objects.get(kind, {}).get(key)
+        return found if isinstance(found, kind) else None
+
+    def _reindex(self, old: Object | None, new: Object | None) -> tuple[Delta, ...]:
+        """Take the old object out of the indexes, put the new one in, and look again at what it touches."""
+        touched: dict[DeviceID, None] = {}
+        if old is not None:
+            self._by.take_out(old, touched)
+            if isinstance(old, ComposableResource):
+                self._supply.displace(old)
+            if new is None:
+                self._bury(old)
+        if new is not None:
+            self._by.put_in(new, touched)
+        fabrics: dict[FabricName, None] = {}
+        for device in touched:
+            fabric = self._touch(device)
+            if fabric is not None:
+                fabrics[fabric] = None
+        if isinstance(new, ComposableResource) and _came_online(old, new):
+            self._supply.measure(new)
+        flips: tuple[SupplyChanged, ...] = tuple(flip for one in fabrics for flip in self._supply.flips(one))
+        return (ObjectChanged(old, new), *flips)
+
+    def _bury(self, gone: Object) -> None:
+        """Remember for a while that it is gone: events from before may still be on their way."""
+        if len(self._gone) >= _GRAVES_MAX:
+            del self._gone[next(iter(self._gone))]
+        self._gone[type(gone), gone.key] = _version(gone)
+
+    def _touch(self, device: DeviceID) -> FabricName | None:
+        resource = self._by.resource_of.get(device)
+        held = self._by.claims_holding.count(device) > 0
+        if resource is not None:
+            vendors = self.published(resource.status.device_id)
+            in_use = held or any(self._by.claims_holding.count(one) for one in vendors)
+            self._supply.place(resource, held=in_use)
+        self._supply.touch(device, held=held, resource=resource)
+        return naming.fabric_of(device, self.policy)
+
+
+def _version(one: Object) -> int:
+    """Versions rise over the whole store; one that is no number has never been written."""
+    text = one.metadata.resource_version
+    return int(text) if text.isdecimal() else 0
+
+
+def _came_online(old: Object | None, new: ComposableResource) -> bool:
+    return (
+        new.state is ResourceState.ONLINE
+        and isinstance(old, ComposableResource)
+        and old.state is not ResourceState.ONLINE
+    )

@@ -1,0 +1,1 @@
+"""The decisions: pure functions, one file per step of a claim's life. Start reading at `lifecycle`."""

@@ -1,0 +1,103 @@
+"""Claims, slices and a node → an allocation, or why not.
+
+Knows what is prepared for a cycle and what for a node, so that asking about the next node is cheap. Must
+not know who asks: kube-scheduler's rules are the only ones here.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from jackfield.core.allocate import result
+from jackfield.core.allocate.features import Features
+from jackfield.core.allocate.gathering import Pools
+from jackfield.core.allocate.outcome import NoFit, Reason
+from jackfield.core.allocate.requests import Reader, Wish
+from jackfield.core.allocate.search import Outcome, Search
+from jackfield.core.allocate.selectors import Selectors
+from jackfield.core.allocate.state import Allocated
+from jackfield.core.allocate.usage import Usage
+from jackfield.model.claim import AllocationResult, ResourceClaim
+from jackfield.model.node import Node
+from jackfield.model.slice import DeviceClass, ResourceSlice
+
+
+class Allocator:
+    """Gives devices to claims, as kube-scheduler would.
+
+    It stands for one moment: slices, classes, and what claims hold. It changes nothing but what it remembers of
+    its own work. For the next moment derive one from it, which keeps whatever work is still good.
+    """
+
+    def __init__(
+        self,
+        slices: Iterable[ResourceSlice],
+        classes: Mapping[str, DeviceClass],
+        allocated: Allocated,
+        features: Features = Features(),
+        selectors: Selectors | None = None,
+    ) -> None:
+        """Look at nothing yet: slices are prepared when a node that sees them is asked about."""
+        self.features = features
+        self.selectors = selectors or Selectors()
+        self.classes = classes
+        self.pools = Pools(slices, features)
+        self.usage = Usage(allocated, features)
+        self._reader = Reader(classes, features, self.selectors)
+
+    def derive(
+        self,
+        *,
+        slices: Iterable[ResourceSlice] | None = None,
+        classes: Mapping[str, DeviceClass] | None = None,
+        allocated: Allocated | None = None,
+    ) -> "Allocator":
+        """Return an Allocator for a world of which only this has changed.
+
+        Slices are told apart by identity: hand over the same objects where nothing changed.
+        """
+        derived = object.__new__(Allocator)
+        derived.features = self.features
+        derived.selectors = self.selectors
+        derived.classes = self.classes if classes is None else classes
+        derived.pools = self.pools if slices is None else Pools(slices, self.features, self.pools)
+        derived.usage = self.usage if allocated is None else Usage(allocated, self.features)
+        derived._reader = Reader(derived.classes, self.features, self.selectors)
+        return derived
+
+    def allocate(self, claims: Sequence[ResourceClaim], node: Node) -> tuple[AllocationResult, ...] | NoFit:
+        """Return an allocation for each claim, or that this node does not fit.
+
+        Raises AllocationError where no node could be judged; then the scheduling cycle is over.
+        """
+        search = self.search(claims, node)
+        match search.run():
+            case Outcome.FOUND:
+                return self._results(claims, search, node)
+            case Outcome.NONE:
+                invalid = self.pools.seen(node).invalid
+                return NoFit(Reason.INVALID_POOLS if invalid else Reason.DEVICES)
+            case Outcome.LIMIT:
+                return NoFit(Reason.CLAIM_LIMIT)
+            case Outcome.GIVEN_UP:
+                return NoFit(Reason.SEARCH_LIMIT)
+
+    def search(self, claims: Sequence[ResourceClaim], node: Node) -> Search:
+        """Return the search for these claims on the node, not begun."""
+        seen = self.pools.seen(node)
+        return Search(self.wishes(claims), seen, self.usage, self.features)
+
+    def wishes(self, claims: Sequence[ResourceClaim]) -> tuple[Wish, ...]:
+        """Return the claims, read."""
+        return tuple(self._reader.wish(claim) for claim in claims)
+
+    def _results(
+        self, claims: Sequence[ResourceClaim], search: Search, node: Node
+    ) -> tuple[AllocationResult, ...]:
+        found: list[AllocationResult] = []
+        for number, wish in enumerate(self.wishes(claims)):
+            placed = [one for one in search.attempt.placed if one.claim == number]
+            asks = [
+                search.chosen.get((number, index), request.asks[0])
+                for index, request in enumerate(wish.requests)
+            ]
+            found.append(result.allocation(wish.claim, asks, placed, node, self.features))
+        return tuple(found)

@@ -1,0 +1,206 @@
+"""Conversions between types.
+
+Knows what Go makes of each. Must not know expressions.
+"""
+
+import math
+import re
+from typing import Final
+
+from jackfield.core.cel.faults import CelError
+from jackfield.core.cel.times import SECOND, duration_text, timestamp_text
+from jackfield.core.cel.values import (
+    CIDR,
+    INT_MAX,
+    INT_MIN,
+    IP,
+    UINT_MAX,
+    Duration,
+    Timestamp,
+    TypeValue,
+    UInt,
+    overload,
+    type_name,
+)
+
+CONVERSIONS: Final = ("bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint")
+"""Kubernetes applies these to literals when it compiles."""
+
+_TRUE: Final = ("1", "t", "T", "TRUE", "true", "True")
+_FALSE: Final = ("0", "f", "F", "FALSE", "false", "False")
+_INT: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_UINT: Final = re.compile(r"[0-9]+", re.ASCII)
+_DOUBLE: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*([eE][+-]?[0-9]+)?|\.[0-9]+([eE][+-]?[0-9]+)?|inf(inity)?|nan)", re.ASCII | re.I)
+
+
+def _conversion_error(target: str) -> CelError:
+    return CelError(f"type conversion error from 'string' to '{target}'")
+
+
+@overload("type", object)
+def _type(value: object) -> TypeValue:
+    return TypeValue(type_name(value))
+
+
+@overload("int", int)
+def _int(value: int) -> int:
+    return value
+
+
+@overload("int", UInt)
+def _int_of_uint(value: UInt) -> int:
+    if value > INT_MAX:
+        raise CelError("integer overflow")
+    return int(value)
+
+
+@overload("int", float)
+def _int_of_double(value: float) -> int:
+    if math.isnan(value) or not INT_MIN < value < INT_MAX:
+        raise CelError("integer overflow")
+    return int(value)
+
+
+@overload("int", str)
+def _int_of_string(value: str) -> int:
+    if not _INT.fullmatch(value) or not INT_MIN <= int(value) <= INT_MAX:
+        raise _conversion_error("int")
+    return int(value)
+
+
+@overload("int", Timestamp)
+def _int_of_timestamp(value: Timestamp) -> int:
+    return value.nanos // SECOND
+
+
+@overload("int", Duration)
+def _int_of_duration(value: Duration) -> int:
+    return value.nanos
+
+
+@overload("uint", UInt)
+def _uint(value: UInt) -> UInt:
+    return value
+
+
+@overload("uint", int)
+def _uint_of_int(value: int) -> UInt:
+    if value < 0:
+        raise CelError("unsigned integer overflow")
+    return UInt(value)
+
+
+@overload("uint", float)
+def _uint_of_double(value: float) -> UInt:
+    if math.isnan(value) or not 0 <= value < UINT_MAX:
+        raise CelError("unsigned integer overflow")
+    return UInt(int(value))
+
+
+@overload("uint", str)
+def _uint_of_string(value: str) -> UInt:
+    if not _UINT.fullmatch(value) or int(value) > UINT_MAX:
+        raise _conversion_error("uint")
+    return UInt(value)
+
+
+@overload("double", float)
+def _double(value: float) -> float:
+    return value
+
+
+@overload("double", int)
+@overload("double", UInt)
+def _double_of_int(value: int) -> float:
+    return float(value)
+
+
+@overload("double", str)
+def _double_of_string(value: str) -> float:
+    if not _DOUBLE.fullmatch(value):
+        raise _conversion_error("double")
+    number = float(value)
+    if math.isinf(number) and "inf" not in value.lower():
+        raise _conversion_error("double")
+    return number
+
+
+@overload("bool", bool)
+def _bool(value: bool) -> bool:  # noqa: FBT001 - CEL's own argument
+    return value
+
+
+@overload("bool", str)
+def _bool_of_string(value: str) -> bool:
+    if value not in (*_TRUE, *_FALSE):
+        raise _conversion_error("bool")
+    return value in _TRUE
+
+
+@overload("bytes", bytes)
+def _bytes(value: bytes) -> bytes:
+    return value
+
+
+@overload("bytes", str)
+def _bytes_of_string(value: str) -> bytes:
+    return value.encode("utf-8", "surrogatepass")
+
+
+@overload("string", str)
+@overload("string", bool)
+@overload("string", int)
+@overload("string", UInt)
+@overload("string", float)
+@overload("string", bytes)
+@overload("string", Duration)
+@overload("string", Timestamp)
+@overload("string", IP)
+@overload("string", CIDR)
+def text_of(value: object) -> str:
+    """Return a value as `string()` prints it."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return double_text(value)
+        case bytes():
+            return _decoded(value)
+        case Duration():
+            return duration_text(value)
+        case Timestamp():
+            return timestamp_text(value)
+        case IP():
+            return str(value.address)
+        case CIDR():
+            return str(value.interface)
+    return str(value)
+
+
+def _decoded(value: bytes) -> str:
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise CelError("invalid UTF-8 in bytes, cannot convert to string") from error
+
+
+def double_text(value: float) -> str:
+    """Return a double in as few digits as tell it from all others, as Go's %g has it."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    mantissa, _, exponent = f"{value:.17e}".partition("e")
+    digits = repr(value)
+    if "e" in digits:
+        mantissa, _, exponent = digits.partition("e")
+        power = int(exponent)
+    else:
+        power = int(exponent)
+    # Go changes to an exponent at 21 digits, as repr does at 17; below 0.0001 both do.
+    if -5 < power < 21:  # noqa: PLR2004 - where Go draws the line
+        fixed = f"{value:.0f}" if power > 15 else digits  # noqa: PLR2004 - where repr draws it
+        return fixed.removesuffix(".0")
+    return f"{mantissa.removesuffix('.0') if 'e' in digits else digits}e{'-' if power < 0 else '+'}{abs(power):02}"
+
+

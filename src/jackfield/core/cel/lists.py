@@ -1,0 +1,225 @@
+"""Functions on lists, maps and sets.
+
+Knows order and equality of values. Must not know expressions.
+"""
+
+from functools import cmp_to_key
+from typing import Final
+
+from jackfield.core.cel.faults import CelError, PanicError
+from jackfield.core.cel.operators import add, compare, contains, equal, surely_equal
+from jackfield.core.cel.values import NONE, Duration, Optional, Semver, UInt, overload, type_name
+
+Values = list[object]
+
+_INCLUDES_MAX: Final = 48
+RANGE_MAX: Final = 1_000_000
+"""Kubernetes has no limit here and runs out of memory; no estimate below the cost limit reaches it."""
+
+
+@overload("size", str)
+@overload("size", bytes)
+@overload("size", list)
+@overload("size", dict)
+def _size(container: str | bytes | Values | dict[object, object]) -> int:
+    return len(container)
+
+
+@overload("size", object)
+def _no_size(_value: object) -> int:
+    raise CelError("no such overload: size")
+
+
+@overload("sum", list)
+def _sum(items: Values) -> object:
+    if not items:
+        return 0
+    total: object = {UInt: UInt(0), float: 0.0, Duration: Duration(0)}.get(type(items[0]), 0)
+    for item in items:
+        total = add(total, item)
+    return total
+
+
+@overload("min", list)
+def _min(items: Values) -> object:
+    return _extreme(items, "min", -1)
+
+
+@overload("max", list)
+def _max(items: Values) -> object:
+    return _extreme(items, "max", 1)
+
+
+def _extreme(items: Values, name: str, wanted: int) -> object:
+    if not items:
+        raise CelError(f"{name} called on empty list")
+    best = items[0]
+    for item in items[1:]:
+        if compare("_<_", item, best) == wanted:
+            best = item
+    return best
+
+
+@overload("isSorted", list)
+def _is_sorted(items: Values) -> bool:
+    return all(compare("_<_", left, right) <= 0 for left, right in zip(items, items[1:], strict=False))
+
+
+@overload("indexOf", list, object)
+def _index_of(items: Values, wanted: object) -> int:
+    return next((at for at, item in enumerate(items) if surely_equal(item, wanted)), -1)
+
+
+@overload("lastIndexOf", list, object)
+def _last_index_of(items: Values, wanted: object) -> int:
+    return next((at for at in range(len(items) - 1, -1, -1) if surely_equal(items[at], wanted)), -1)
+
+
+@overload("lists.range", int)
+def _range(count: int) -> Values:
+    if count > RANGE_MAX:
+        raise PanicError(f"lists.range({count}) is longer than {RANGE_MAX}")
+    return list(range(count))
+
+
+@overload("reverse", list)
+def _reverse(items: Values) -> Values:
+    return items[::-1]
+
+
+@overload("slice", list, int, int)
+def _slice(items: Values, start: int, end: int) -> Values:
+    if start < 0 or end < 0:
+        raise CelError(f"cannot slice({start}, {end}), negative indexes not supported")
+    if start > end:
+        raise CelError(f"cannot slice({start}, {end}), start index must be less than or equal to end index")
+    if len(items) < end:
+        raise CelError(f"cannot slice({start}, {end}), list is length {len(items)}")
+    return items[start:end]
+
+
+@overload("flatten", list)
+def _flatten(items: Values) -> Values:
+    return _flatten_deep(items, 1)
+
+
+@overload("flatten", list, int)
+def _flatten_deep(items: Values, depth: int) -> Values:
+    if depth < 0:
+        raise CelError("level must be non-negative")
+    flat: Values = []
+    for item in items:
+        if isinstance(item, list) and depth > 0:
+            flat.extend(_flatten_deep(item, depth - 1))
+        else:
+            flat.append(item)
+    return flat
+
+
+@overload("distinct", list)
+def _distinct(items: Values) -> Values:
+    found: Values = []
+    for item in items:
+        if not any(surely_equal(item, one) for one in found):
+            found.append(item)
+    return found
+
+
+@overload("sort", list)
+def _sort(items: Values) -> Values:
+    return _sorted(items, items)
+
+
+@overload("@sortByAssociatedKeys", list, list)
+def _sort_by(items: Values, keys: Values) -> Values:
+    return _sorted(items, keys)
+
+
+def _sorted(items: Values, keys: Values) -> Values:
+    if not items:
+        return []
+    first = type(keys[0])
+    if any(type(key) is not first for key in keys):
+        raise CelError("list elements must have the same type")
+    if isinstance(keys[0], list | dict | Optional | Semver) or keys[0] is None:
+        raise CelError("list elements must be comparable")
+    order = sorted(range(len(items)), key=cmp_to_key(lambda one, two: compare("_<_", keys[one], keys[two])))
+    return [items[at] for at in order]
+
+
+@overload("first", list)
+def _first(items: Values) -> Optional:
+    return Optional(present=True, value=items[0]) if items else NONE
+
+
+@overload("last", list)
+def _last(items: Values) -> Optional:
+    return Optional(present=True, value=items[-1]) if items else NONE
+
+
+@overload("includes", object, object)
+def _includes(container: object, wanted: object) -> bool:
+    if not isinstance(container, list):
+        return equal(container, wanted)
+    if len(container) > _INCLUDES_MAX:
+        raise CelError(f"includes is limited to lists of {_INCLUDES_MAX} items, this one has {len(container)}")
+    return contains(wanted, container)
+
+
+@overload("sets.contains", list, list)
+def _sets_contains(items: Values, wanted: Values) -> bool:
+    return all(contains(one, items) for one in wanted)
+
+
+@overload("sets.intersects", list, list)
+def _sets_intersects(left: Values, right: Values) -> bool:
+    return any(contains(one, right) for one in left)
+
+
+@overload("sets.equivalent", list, list)
+def _sets_equivalent(left: Values, right: Values) -> bool:
+    return _sets_contains(left, right) and _sets_contains(right, left)
+
+
+@overload("optional.of", object)
+def _optional_of(value: object) -> Optional:
+    return Optional(present=True, value=value)
+
+
+@overload("optional.none")
+def _optional_none() -> Optional:
+    return NONE
+
+
+@overload("optional.ofNonZeroValue", object)
+def _optional_of_non_zero(value: object) -> Optional:
+    return NONE if _is_zero(value) else Optional(present=True, value=value)
+
+
+def _is_zero(value: object) -> bool:
+    if isinstance(value, Duration):
+        return not value.nanos
+    if isinstance(value, Optional):
+        return not value.present
+    return value is None or (isinstance(value, bool | int | float | str | bytes | list | dict) and not value)
+
+
+@overload("hasValue", Optional)
+def _has_value(value: Optional) -> bool:
+    return value.present
+
+
+@overload("value", Optional)
+def _value(value: Optional) -> object:
+    if not value.present:
+        raise CelError("optional.none() dereference")
+    return value.value
+
+
+@overload("optional.unwrap", list)
+@overload("unwrapOpt", list)
+def _unwrap(items: Values) -> Values:
+    for item in items:
+        if not isinstance(item, Optional):
+            raise CelError(f"value {type_name(item)} is not optional")
+    return [item.value for item in items if isinstance(item, Optional) and item.present]

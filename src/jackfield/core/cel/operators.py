@@ -1,0 +1,417 @@
+"""CEL's operators on run-time values: equality, order, arithmetic, access.
+
+Knows Kubernetes' answers to odd questions, among them those it gives by accident. Must not know expressions.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from jackfield.core.cel.faults import CelError, PanicError, UncertainError, no_such_key
+from jackfield.core.cel.values import (
+    CIDR,
+    INT_MAX,
+    INT_MIN,
+    IP,
+    NONE,
+    UINT_MAX,
+    URL,
+    Duration,
+    NamedFormat,
+    Optional,
+    Semver,
+    Sum,
+    Timestamp,
+    TypeValue,
+    UInt,
+    type_name,
+)
+from jackfield.model.quantity import Quantity
+
+_NUMBERS: Final = (int, UInt, float)
+_ORDERED: Final = (str, bytes, bool, Duration, Timestamp)
+
+
+class Domains(dict[str, dict[str, object]]):
+    """A device's attributes or capacities by domain: a domain it does not know is an empty map, not an error."""
+
+    __slots__ = ()
+
+    def __missing__(self, key: str) -> dict[str, object]:
+        return _EMPTY
+
+
+_EMPTY: Final[dict[str, object]] = {}
+
+
+def no_overload(operator: str) -> CelError:
+    """Return the error of an operator that has no meaning for its operands."""
+    return CelError(f"no such overload: {operator}")
+
+
+# --- equality
+
+
+def equal(left: object, right: object) -> bool:
+    """Return whether two values are equal; raises CelError where Kubernetes has no answer."""
+    if left is None or right is None:
+        return left is right
+    kind = type(left)
+    if kind in _NUMBERS:
+        return type(right) in _NUMBERS and left == right
+    if kind is str or kind is bool or kind is bytes:
+        return type(right) is kind and left == right
+    return _equal_other(left, right)
+
+
+def _equal_other(left: object, right: object) -> bool:  # noqa: PLR0911, C901 - one arm per kind of value
+    match left:
+        case list():
+            return isinstance(right, list) and len(left) == len(right) and _all_equal(zip(left, right, strict=True))
+        case dict():
+            return isinstance(right, dict) and _equal_maps(left, right)
+        case Semver():
+            if not isinstance(right, Semver):
+                raise CelError("no such overload")
+            return left.order == right.order
+        case Quantity():
+            if not isinstance(right, Quantity) or isinstance(right, Sum):
+                raise CelError("no such overload")
+            return left.nano == right.nano
+        case Optional():
+            if not isinstance(right, Optional) or left.present != right.present:
+                return False
+            return not left.present or equal(left.value, right.value)
+        case Duration() | Timestamp() | TypeValue():
+            return type(left) is type(right) and left == right
+        case IP():
+            return _same_kind(left, right) and left.address == right.address  # type: ignore[attr-defined]  # same kind
+        case CIDR():
+            return _same_kind(left, right) and left.interface == right.interface  # type: ignore[attr-defined]  # same kind
+        case URL():
+            return _same_kind(left, right) and left.text == right.text  # type: ignore[attr-defined]  # same kind
+        case NamedFormat():
+            return _same_kind(left, right) and left.name == right.name  # type: ignore[attr-defined]  # same kind
+    return left is right
+
+
+def _same_kind(left: object, right: object) -> bool:
+    if type(left) is not type(right):
+        raise CelError("no such overload")
+    return True
+
+
+def _all_equal(pairs: Iterable[tuple[object, object]]) -> bool:
+    for left, right in pairs:
+        try:
+            if not equal(left, right):
+                return False
+        except CelError:
+            # Kubernetes stops at a false only: a comparison without an answer passes for equal.
+            continue
+    return True
+
+
+def _equal_maps(left: dict[object, object], right: dict[object, object]) -> bool:
+    if len(left) != len(right):
+        return False
+    pairs: list[tuple[object, object]] = []
+    for key, value in left.items():
+        found = find(right, key)
+        if not found.present:
+            return False
+        pairs.append((value, found.value))
+    return _all_equal(pairs)
+
+
+def unequal(left: object, right: object) -> bool:
+    """Return whether two values differ; a comparison without an answer says they do."""
+    try:
+        return not equal(left, right)
+    except CelError:
+        return True
+
+
+def fast_equal(left: object, right: object) -> bool:
+    """Return whether two values are equal, for the fast rendering."""
+    return equal(left, right)
+
+
+def surely_equal(left: object, right: object) -> bool:
+    """Return whether two values are equal; a comparison without an answer says they are not."""
+    try:
+        return equal(left, right)
+    except CelError:
+        return False
+
+
+# --- order
+
+
+def compare(operator: str, left: object, right: object) -> int:
+    """Return -1, 0 or 1; raises CelError for values without an order among them."""
+    kind, other = type(left), type(right)
+    if kind in _NUMBERS and other in _NUMBERS:
+        if left != left or right != right:  # noqa: PLR0124 - NaN is the one value that differs from itself
+            raise CelError("NaN values cannot be ordered")
+    elif kind not in _ORDERED or kind is not other:
+        raise no_overload(operator)
+    return (left > right) - (left < right)  # type: ignore[operator]  # checked above
+
+
+def less(left: object, right: object) -> bool:
+    """Answer `left < right`."""
+    return compare("_<_", left, right) < 0
+
+
+def less_equal(left: object, right: object) -> bool:
+    """Answer `left <= right`."""
+    return compare("_<=_", left, right) <= 0
+
+
+def greater(left: object, right: object) -> bool:
+    """Answer `left > right`."""
+    return compare("_>_", left, right) > 0
+
+
+def greater_equal(left: object, right: object) -> bool:
+    """Answer `left >= right`."""
+    return compare("_>=_", left, right) >= 0
+
+
+# --- arithmetic
+
+
+def _bounded(value: int) -> int:
+    if not INT_MIN <= value <= INT_MAX:
+        raise CelError("integer overflow")
+    return value
+
+
+def _unsigned(value: int) -> UInt:
+    if not 0 <= value <= UINT_MAX:
+        raise CelError("unsigned integer overflow")
+    return UInt(value)
+
+
+def _shift(nanos: int) -> Duration:
+    if not INT_MIN <= nanos <= INT_MAX:
+        raise CelError("duration overflow")
+    return Duration(nanos)
+
+
+def _moment(nanos: int) -> Timestamp:
+    if not -62135596800 * 10**9 <= nanos < 253402300800 * 10**9:
+        raise CelError("timestamp overflow")
+    return Timestamp(nanos)
+
+
+def add(left: object, right: object) -> object:  # noqa: PLR0911 - one arm per pair of kinds
+    """Answer `left + right`."""
+    match left, right:
+        case (str(), str()) | (bytes(), bytes()) | (list(), list()) | (float(), float()):
+            return left + right
+        case UInt(), UInt():
+            return _unsigned(int(left) + int(right))
+        case int(), int() if type(left) is int and type(right) is int:
+            return _bounded(left + right)
+        case Duration(), Duration():
+            return _shift(left.nanos + right.nanos)
+        case (Timestamp(), Duration()) | (Duration(), Timestamp()):
+            return _moment(left.nanos + right.nanos)
+    raise no_overload("_+_")
+
+
+def subtract(left: object, right: object) -> object:  # noqa: PLR0911 - one arm per pair of kinds
+    """Answer `left - right`."""
+    match left, right:
+        case float(), float():
+            return left - right
+        case UInt(), UInt():
+            return _unsigned(int(left) - int(right))
+        case int(), int() if type(left) is int and type(right) is int:
+            return _bounded(left - right)
+        case (Duration(), Duration()) | (Timestamp(), Timestamp()):
+            return _shift(left.nanos - right.nanos)
+        case Timestamp(), Duration():
+            return _moment(left.nanos - right.nanos)
+    raise no_overload("_-_")
+
+
+def multiply(left: object, right: object) -> object:
+    """Answer `left * right`."""
+    match left, right:
+        case float(), float():
+            return left * right
+        case UInt(), UInt():
+            return _unsigned(int(left) * int(right))
+        case int(), int() if type(left) is int and type(right) is int:
+            return _bounded(left * right)
+    raise no_overload("_*_")
+
+
+def divide(left: object, right: object) -> object:
+    """Answer `left / right`; integers are cut off towards zero."""
+    match left, right:
+        case float(), float():
+            return _divide_doubles(left, right)
+        case int(), int() if type(left) is type(right) and not isinstance(left, bool):
+            if not right:
+                raise CelError("division by zero")
+            quotient = _bounded(_towards_zero(left, right)) if type(left) is int else _towards_zero(left, right)
+            return type(left)(quotient)
+    raise no_overload("_/_")
+
+
+def _divide_doubles(left: float, right: float) -> float:
+    try:
+        return left / right
+    except ZeroDivisionError:
+        if left == 0 or math.isnan(left):
+            return math.nan
+        return math.copysign(math.inf, left) * math.copysign(1.0, right)
+
+
+def _towards_zero(left: int, right: int) -> int:
+    quotient = abs(left) // abs(right)
+    return quotient if (left < 0) == (right < 0) else -quotient
+
+
+def modulo(left: object, right: object) -> object:
+    """Answer `left % right`; the sign is the left side's."""
+    match left, right:
+        case int(), int() if type(left) is type(right) and not isinstance(left, bool):
+            if not right:
+                raise CelError("modulus by zero")
+            if type(left) is int:
+                _bounded(_towards_zero(left, right))
+            return type(left)(left - _towards_zero(int(left), int(right)) * right)
+    raise no_overload("_%_")
+
+
+def negate(value: object) -> object:
+    """Answer `-value`."""
+    if type(value) is int:
+        return _bounded(-value)
+    if type(value) is float:
+        return -value
+    raise no_overload("-_")
+
+
+def negation(value: object) -> bool:
+    """Answer `!value`."""
+    if type(value) is bool:
+        return not value
+    raise CelError("no such overload")
+
+
+# --- access
+
+
+def find(container: dict[object, object], key: object) -> Optional:
+    """Return what a map holds under a key; whole numbers of any kind find each other."""
+    if type(key) is float:
+        if not key.is_integer():
+            return NONE
+        key = int(key)
+    if type(key) not in (str, int, UInt, bool):
+        return NONE
+    missing: object = UncertainError
+    if type(key) is bool or True in container or False in container:
+        # Python takes True for 1, CEL does not.
+        pairs = [value for one, value in container.items() if one == key and (type(one) is bool) == (type(key) is bool)]
+        return Optional(present=True, value=pairs[0]) if pairs else NONE
+    value = container.get(key, missing)
+    if value is missing:
+        return Optional(present=True, value=_EMPTY) if isinstance(container, Domains) and type(key) is str else NONE
+    return Optional(present=True, value=value)
+
+
+def _position(key: object) -> int:
+    if type(key) is float and not key.is_integer():
+        raise CelError(f"unsupported index value {key} in list")
+    if type(key) not in _NUMBERS:
+        raise CelError(f"unsupported index type '{type_name(key)}' in list")
+    return int(key)  # type: ignore[call-overload, no-any-return]  # a number, checked above
+
+
+def index(container: object, key: object) -> object:
+    """Answer `container[key]`."""
+    if isinstance(container, dict):
+        found = find(container, key)
+        if not found.present:
+            raise no_such_key(literal(key))
+        return found.value
+    if isinstance(container, list):
+        position = _position(key)
+        if not 0 <= position < len(container):
+            raise CelError(f"index out of bounds: {position}")
+        return container[position]
+    if isinstance(container, Optional):
+        return optional_index(container, key)
+    if type(key) is str:
+        return select(container, key)
+    raise CelError("no such overload")
+
+
+def literal(value: object) -> str:
+    """Return a key as error messages show it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def optional_index(container: object, key: object) -> Optional:
+    """Answer `container[?key]`."""
+    if isinstance(container, Optional):
+        return optional_index(container.value, key) if container.present else NONE
+    try:
+        if isinstance(container, dict):
+            return find(container, key)
+        return Optional(present=True, value=index(container, key))
+    except CelError as error:
+        if str(error).startswith(("no such key", "index out of bounds")):
+            return NONE
+        raise
+
+
+def select(container: object, field: str) -> object:
+    """Answer `container.field`."""
+    if isinstance(container, dict):
+        found = find(container, field)
+        if found.present:
+            return found.value
+    if isinstance(container, Optional):
+        return optional_index(container, field)
+    reader: Callable[[str], object] | None = getattr(container, "field", None)
+    if reader is not None:
+        return reader(field)
+    raise no_such_key(field)
+
+
+def has(container: object, field: str) -> bool:
+    """Answer `has(container.field)`."""
+    if isinstance(container, dict):
+        return find(container, field).present
+    if isinstance(container, Optional):
+        return container.present and has(container.value, field)
+    reader: Callable[[str], object] | None = getattr(container, "field", None)
+    if reader is not None:
+        return reader(field) not in ("", False)
+    return False
+
+
+def contains(item: object, container: object) -> bool:
+    """Answer `item in container`."""
+    if isinstance(container, list):
+        return any(surely_equal(item, one) for one in container)
+    if isinstance(container, dict):
+        if type(item) is str:
+            return item in container
+        return find(container, item).present
+    raise CelError("no such overload")
+
+
+def among(item: object, constants: list[object]) -> bool:
+    """Answer `item in [literals]`, which Kubernetes looks up by hash."""
+    if isinstance(item, Semver):
+        raise PanicError("internal error: runtime error: hash of unhashable type cel.Semver")
+    return any(surely_equal(item, one) for one in constants)

@@ -1,0 +1,79 @@
+"""An expression, compiled: what it may cost, what it looks at, and whether a device matches.
+
+Knows how the parts of this package fit together. Must not know requests or claims.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from jackfield.core.cel import (conversions, formats, formatting, frontend, lists, network, quantities, regex, strings, times)
+from jackfield.core.cel.faults import CelError, CompileError, EvaluationError, PanicError
+from jackfield.core.cel.generate import Renderer
+from jackfield.core.cel.subject import Subject
+from jackfield.core.cel.syntax import Checked
+from jackfield.core.cel.values import type_name
+
+EXPRESSION_BYTES_MAX: Final = 10 * 1024
+COST_MAX: Final = 1_000_000
+_PROGRAMS_MAX: Final = 4096
+_TOO_MUCH: Final = (RecursionError, MemoryError, OverflowError)
+
+Rendering = Callable[[object], object]
+
+
+class Program:
+    """A compiled expression."""
+
+    __slots__ = ("_fast", "_lists", "_precise", "checked")
+
+    def __init__(self, checked: Checked, *, lists: bool) -> None:
+        self.checked = checked
+        self._lists = lists
+        self._fast: Rendering = Renderer(checked, precise=False).function()
+        self._precise: Rendering | None = None
+
+    @property
+    def output_type(self) -> str:
+        """The static type of the answer: `bool`, or `any` where it shows only at run time."""
+        return str(self.checked.type_of(self.checked.expr))
+
+    def matches(self, subject: Subject) -> bool:
+        """Return whether the device matches; raises EvaluationError where there is no answer."""
+        if subject.fault or (subject.list_fault and not self._lists):
+            raise EvaluationError(subject.fault or subject.list_fault)
+        try:
+            answer = self._fast(subject)
+        except Exception:  # noqa: BLE001 - whatever it is, the precise rendering finds the words
+            return self._decide(subject)
+        if answer is True or answer is False:
+            return answer
+        return self._decide(subject)
+
+    def _decide(self, subject: Subject) -> bool:
+        if self._precise is None:
+            self._precise = Renderer(self.checked, precise=True).function()
+        try:
+            answer = self._precise(subject)
+        except (CelError, PanicError) as error:
+            raise EvaluationError(str(error)) from error
+        except _TOO_MUCH as error:
+            raise EvaluationError(f"internal error: {error}") from error
+        if answer is True or answer is False:
+            return answer
+        raise EvaluationError(_no_bool(answer))
+
+
+def _no_bool(answer: object) -> str:
+    name = type_name(answer)
+    return f"CEL result of type {name} could not be converted to bool"
+
+
+@lru_cache(maxsize=_PROGRAMS_MAX)
+def compile(expression: str, *, lists: bool = False) -> Program:  # noqa: A001 - it is what it does
+    """Return an expression ready for use; raises CompileError where Kubernetes would not take it."""
+    if len(expression.encode("utf-8", "surrogatepass")) > EXPRESSION_BYTES_MAX:
+        raise CompileError(f"must be at most {EXPRESSION_BYTES_MAX} bytes long")
+    return Program(frontend.check(expression, lists=lists), lists=lists)

@@ -1,0 +1,208 @@
+"""What generated code calls beside operators and functions: short-circuits that keep errors, loops, literals.
+
+Knows the order in which Kubernetes evaluates. Must not know expressions.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final, NoReturn
+
+from jackfield.core.cel.faults import CelError, UncertainError
+from jackfield.core.cel.operators import find, optional_index
+from jackfield.core.cel.values import NONE, Optional, UInt, type_name
+
+Thunk = Callable[[], object]
+_GO_NAMES: Final = {
+    "string": "types.String",
+    "int": "types.Int",
+    "uint": "types.Uint",
+    "double": "types.Double",
+    "bool": "types.Bool",
+    "bytes": "types.Bytes",
+    "null_type": "types.Null",
+    "optional_type": "*types.Optional",
+    "kubernetes.Semver": "cel.Semver",
+}
+
+
+class Failure:
+    """An error kept in place of a value until somebody looks at it."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: CelError) -> None:
+        self.error = error
+
+
+def value(kept: object) -> object:
+    """Return what was kept, or raise it."""
+    if type(kept) is Failure:
+        raise kept.error
+    return kept
+
+
+def uncertain() -> NoReturn:
+    """Leave the decision to the precise rendering."""
+    raise UncertainError
+
+
+def truth(condition: object) -> bool:
+    """Return a condition; anything but a boolean is an error."""
+    if condition is True or condition is False:
+        return condition
+    raise CelError("no such overload")
+
+
+def conjunction(*operands: Thunk) -> bool:
+    """Answer `a && b && …`: one false decides, whatever errors stand before it."""
+    return _decide(operands, decisive=False)
+
+
+def disjunction(*operands: Thunk) -> bool:
+    """Answer `a || b || …`: one true decides, whatever errors stand before it."""
+    return _decide(operands, decisive=True)
+
+
+def _decide(operands: tuple[Thunk, ...], *, decisive: bool) -> bool:
+    first: CelError | None = None
+    for operand in operands:
+        try:
+            if truth(operand()) is decisive:
+                return decisive
+        except CelError as error:
+            first = first or error
+    if first is not None:
+        raise first
+    return not decisive
+
+
+def not_strictly_false(condition: Thunk) -> bool:
+    """Return whether a loop goes on: for anything but false, errors included."""
+    try:
+        return condition() is not False
+    except CelError:
+        return True
+
+
+def lazily(thunk: Thunk) -> Thunk:
+    """Return a thunk that is run once, when first asked."""
+    kept: list[object] = []
+
+    def get() -> object:
+        if not kept:
+            try:
+                kept.append(thunk())
+            except CelError as error:
+                kept.append(Failure(error))
+        return value(kept[0])
+
+    return get
+
+
+def items(container: object) -> list[object]:
+    """Return what a loop with one variable goes over: items, or keys."""
+    if isinstance(container, list | dict):
+        return list(container)
+    name = type_name(container)
+    raise CelError(f"got '{_GO_NAMES.get(name, name)}', expected iterable type")
+
+
+def pairs(container: object) -> list[tuple[object, object]]:
+    """Return what a loop with two variables goes over: index and item, or key and value."""
+    if isinstance(container, list):
+        return list(enumerate(container))
+    if isinstance(container, dict):
+        return list(container.items())
+    name = type_name(container)
+    raise CelError(f"got '{_GO_NAMES.get(name, name)}', expected iterable type")
+
+
+def fold(
+    container: Iterable[object],
+    init: Thunk,
+    condition: Callable[[object, object], object],
+    step: Callable[[object, object], object],
+    result: Callable[[object], object],
+) -> object:
+    """Run a loop as macros expand to it; an error in a step is kept until somebody looks at it."""
+    kept = init()
+    for item in container:
+        if not truth(condition(kept, item)):
+            break
+        try:
+            kept = step(kept, item)
+        except CelError as error:
+            kept = Failure(error)
+    return result(kept)
+
+
+def make_list(*entries: tuple[bool, object]) -> list[object]:
+    """Return a list literal; an optional item may be absent."""
+    made: list[object] = []
+    for optional, item in entries:
+        present = _present(optional, item)
+        if present.present:
+            made.append(present.value)
+    return made
+
+
+def make_map(*entries: tuple[object, object, bool]) -> dict[object, object]:
+    """Return a map literal; an optional entry may be absent."""
+    made: dict[object, object] = {}
+    for key, item, optional in entries:
+        if type(key) not in (str, int, UInt, bool):
+            raise CelError(f"unsupported key type: {type_name(key)}")
+        if find(made, key).present:
+            raise CelError(f"Failed with repeated key: {key}")
+        present = _present(optional, item)
+        if present.present:
+            made[key] = present.value
+    return made
+
+
+def _present(optional: bool, item: object) -> Optional:  # noqa: FBT001 - a flag of the literal
+    if not optional:
+        return Optional(present=True, value=item)
+    if not isinstance(item, Optional):
+        raise CelError(f"cannot initialize optional entry from non-optional value {item}")
+    return item
+
+
+def map_insert(*args: object) -> object:
+    """Answer `cel.@mapInsert`: a map with one entry more, or with those of another map."""
+    made = args[0]
+    if not isinstance(made, dict):
+        raise CelError("no such overload")
+    new = {args[1]: args[2]} if len(args) == 3 else args[1]  # noqa: PLR2004 - map, key, value
+    if not isinstance(new, dict):
+        raise CelError("no such overload")
+    for key in new:
+        if find(made, key).present:
+            raise CelError(f"insert failed: key {key} already exists")
+    return {**made, **new}
+
+
+def or_else(left: object, right: Thunk) -> object:
+    """Answer `left.or(right)`; the right side is evaluated where it is needed."""
+    return left if not isinstance(left, Optional) or left.present else right()
+
+
+def or_value(left: object, right: Thunk) -> object:
+    """Answer `left.orValue(right)`; what is no optional stands for itself."""
+    if not isinstance(left, Optional):
+        return left
+    return left.value if left.present else right()
+
+
+def optional_select(container: object, field: str) -> Optional:
+    """Answer `container.?field`."""
+    if isinstance(container, Optional | dict):
+        return optional_index(container, field)
+    reader: Callable[[str], object] | None = getattr(container, "field", None)
+    return Optional(present=True, value=reader(field)) if reader is not None else NONE
+
+
+def unknown_type(name: str) -> NoReturn:
+    """Refuse to make a message."""
+    raise CelError(f"unknown type '{name}'")
+
+

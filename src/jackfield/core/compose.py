@@ -1,0 +1,247 @@
+"""A request → the resources it needs, and on which nodes.
+
+Knows the scaler's requests, which name their devices, and everybody else's, which leave the choice to us.
+Must not know how a resource gets its device.
+"""
+
+import msgspec
+
+from jackfield.core import naming, placement
+from jackfield.model.composition import (
+    DEVICE,
+    FINALIZER,
+    MANAGED_BY,
+    ChildStatus,
+    ComposabilityRequest,
+    ComposabilityRequestStatus,
+    ComposableResource,
+    ComposableResourceSpec,
+    RequestState,
+    ResourceState,
+)
+from jackfield.model.meta import ObjectMeta
+from jackfield.model.names import DeviceID, Key, NodeName, Seconds
+from jackfield.model.plan import (
+    AnyAction,
+    DeleteResource,
+    FreeRequest,
+    KeepRequest,
+    Phase,
+    Plan,
+    PutRequestStatus,
+    PutResource,
+    Waiting,
+)
+from jackfield.model.policy import Policy
+from jackfield.model.view import Delta, ObjectChanged, SupplyChanged, View
+
+
+class Composition(msgspec.Struct, frozen=True):
+    """What should come and go for a request, and why not all of it can."""
+
+    create: tuple[tuple[DeviceID, NodeName, Key], ...] = ()
+    delete: tuple[ComposableResource, ...] = ()
+    error: str = ""
+
+
+def decide(view: View, name: str, policy: Policy, now: Seconds) -> Plan:
+    """Return which resources of a request to create or delete, and what to show on it."""
+    request = view.request(name)
+    if request is None:
+        return Plan()
+    if request.deleting:
+        return _clean(view, request)
+    if FINALIZER not in request.metadata.finalizers:
+        keep = KeepRequest(
+            phase=Phase.COMPOSED,
+            request=name,
+            version=request.metadata.resource_version,
+            because="its devices must be returned before it goes",
+        )
+        return Plan((keep,))
+    composed = _named(view, request) if request.scalers else _chosen(view, request, policy, now)
+    actions: list[AnyAction] = [_create(request, policy, *one) for one in composed.create]
+    actions += [_delete(one, f"{name} does not want it any more") for one in composed.delete]
+    actions += _shown(request, _status(view, request, composed.error))
+    waiting = (Waiting(f"request/{name}", "Composing", composed.error),) if composed.error else ()
+    return Plan(tuple(actions), waiting)
+
+
+def wakes(view: View, policy: Policy, delta: Delta) -> tuple[str, ...]:
+    """Return the requests that a change is about."""
+    match delta:
+        case ObjectChanged(old=old, new=new):
+            names: dict[str, None] = {}
+            for one in (old, new):
+                names |= dict.fromkeys(_requests(view, policy, one))
+            return tuple(name for name in names if name)
+        case SupplyChanged(model=model):
+            return tuple(
+                one.metadata.name
+                for one in view.requests_for(model)
+                if not one.scalers and one.status.state is not RequestState.RUNNING
+            )
+        case _:
+            return ()
+
+
+def _requests(view: View, policy: Policy, one: object) -> tuple[str, ...]:
+    match one:
+        case ComposabilityRequest():
+            rivals = view.requests_for(one.spec.resource.model) if not one.scalers else ()
+            return (one.metadata.name, *(rival.metadata.name for rival in rivals if not rival.scalers))
+        case ComposableResource():
+            model = policy.model(one.spec.model)
+            waiting = view.claims_holding(one.device) if one.device is not None else ()
+            # A device that comes back is waited for by the request of the node it is wanted on.
+            others = (
+                tuple(naming.request(claim.node, model) for claim in waiting) if model is not None else ()
+            )
+            return (one.request, *others)
+        case _:
+            return ()
+
+
+# --- requests that name their devices
+
+
+def _named(view: View, request: ComposabilityRequest) -> Composition:
+    wanted = {one.device: one.claim for one in request.wanted}
+    node = request.spec.resource.target_node
+    create = tuple(
+        (device, node, claim) for device, claim in wanted.items() if view.resource_of(device) is None
+    )
+    children = view.resources_of(request.metadata.name)
+    gone = tuple(one for one in children if not one.deleting and one.device not in wanted)
+    moving = [device.device for device in wanted if _elsewhere(view, device, node)]
+    error = f"{', '.join(moving)} to come back from another node" if moving else ""
+    return Composition(create, gone, error)
+
+
+def _elsewhere(view: View, device: DeviceID, node: NodeName) -> bool:
+    resource = view.resource_of(device)
+    return resource is not None and resource.node != node
+
+
+# --- requests that leave the choice to us
+
+
+def _chosen(view: View, request: ComposabilityRequest, policy: Policy, now: Seconds) -> Composition:
+    site = placement.Site(view, request, policy, now)
+    error = placement.invalid(site)
+    if error:
+        return Composition(error=error)
+    children = tuple(one for one in view.resources_of(request.metadata.name) if _stands(one))
+    kept = placement.kept(site, children)
+    misfits = tuple(one for one in children if one not in kept)
+    size = request.spec.resource.size
+    if len(kept) >= size:
+        victims = placement.victims(view, kept, len(kept) - size)
+        return Composition(delete=(*misfits, *victims))
+    places, error = placement.places(site, kept, size - len(kept))
+    create = tuple((device, node, Key("", "")) for device, node in places)
+    return Composition(create, misfits, error)
+
+
+def _stands(resource: ComposableResource) -> bool:
+    return not resource.deleting and resource.state not in {ResourceState.DETACHING, ResourceState.DELETING}
+
+
+# --- the end of a request
+
+
+def _clean(view: View, request: ComposabilityRequest) -> Plan:
+    children = view.resources_of(request.metadata.name)
+    if not children:
+        if FINALIZER not in request.metadata.finalizers:
+            return Plan()
+        free = FreeRequest(
+            phase=Phase.DETACHED,
+            request=request.metadata.name,
+            version=request.metadata.resource_version,
+            because="all its devices are returned",
+        )
+        return Plan((free,))
+    actions: list[AnyAction] = [
+        _delete(one, "its request is being deleted") for one in children if not one.deleting
+    ]
+    actions += _shown(request, _status(view, request, ""))
+    names = ", ".join(one.metadata.name for one in children)
+    return Plan(
+        tuple(actions), (Waiting(f"request/{request.metadata.name}", "Cleaning", f"{names} to be returned"),)
+    )
+
+
+# --- actions
+
+
+def _create(
+    request: ComposabilityRequest, policy: Policy, device: DeviceID, node: NodeName, claim: Key
+) -> PutResource:
+    fabric = naming.fabric_of(device, policy)
+    assert fabric is not None
+    spec = request.spec.resource
+    meta = ObjectMeta(
+        name=naming.resource(fabric, device),
+        labels={MANAGED_BY: request.metadata.name},
+        annotations={DEVICE: str(device)},
+        finalizers=(FINALIZER,),
+    )
+    resource = ComposableResource(
+        metadata=meta,
+        spec=ComposableResourceSpec(
+            type=spec.type, model=spec.model, target_node=node, force_detach=spec.force_detach
+        ),
+    )
+    because = f"{request.metadata.name} wants {device.device} on {node}"
+    return PutResource(phase=Phase.COMPOSED, claim=claim, resource=resource, because=because)
+
+
+def _delete(resource: ComposableResource, because: str) -> DeleteResource:
+    return DeleteResource(
+        phase=Phase.DETACHED,
+        resource=resource.metadata.name,
+        version=resource.metadata.resource_version,
+        because=because,
+    )
+
+
+def _shown(request: ComposabilityRequest, status: ComposabilityRequestStatus) -> list[AnyAction]:
+    if status == request.status:
+        return []
+    put = PutRequestStatus(
+        phase=Phase.COMPOSED,
+        request=request.metadata.name,
+        version=request.metadata.resource_version,
+        status=status,
+        because=f"it is {status.state.value or 'new'} with {len(status.resources)} resources",
+    )
+    return [put]
+
+
+def _status(view: View, request: ComposabilityRequest, error: str) -> ComposabilityRequestStatus:
+    children = view.resources_of(request.metadata.name)
+    shown = {
+        one.metadata.name: ChildStatus(
+            state=one.state,
+            device_id=one.status.device_id,
+            cdi_device_id=one.status.cdi_device_id,
+            node_name=one.node,
+            error=one.status.error,
+        )
+        for one in children
+    }
+    online = sum(one.state is ResourceState.ONLINE and not one.deleting for one in children)
+    if request.deleting:
+        state = RequestState.CLEANING
+    elif online == request.spec.resource.size == len(children) and not error:
+        state = RequestState.RUNNING
+    else:
+        state = RequestState.UPDATING
+    return ComposabilityRequestStatus(
+        state=state,
+        error=error,
+        resources=shown,
+        scalar_resource=request.spec.resource,
+        conditions=request.status.conditions,
+    )

@@ -1,0 +1,236 @@
+"""Demand: what the claims allocated to a node may have of it, oldest first.
+
+Knows room, coexistence, blame, deadlines and who comes first. Must not know how a claim is served or refused.
+"""
+
+import msgspec
+
+from jackfield.core import naming, room
+from jackfield.model.claim import DeviceRequestAllocationResult, ResourceClaim
+from jackfield.model.composition import ComposableResource
+from jackfield.model.meta import holds
+from jackfield.model.names import DeviceID, NodeName, Seconds, seconds
+from jackfield.model.policy import FAILED, READY, RESCHEDULE, DeviceModel, Policy
+from jackfield.model.view import View
+
+
+class Want(msgspec.Struct, frozen=True):
+    """A device that a claim waits for, or has."""
+
+    claim: ResourceClaim
+    device: DeviceID
+    model: DeviceModel
+    resource: ComposableResource | None
+
+
+class Serve(msgspec.Struct, frozen=True):
+    """The claim may have its devices."""
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """The claim has been answered; its devices stay its own as long as it is Ready."""
+
+    ready: bool
+
+
+class Refuse(msgspec.Struct, frozen=True):
+    """The claim cannot have this device here; `type` says whether somewhere else may work."""
+
+    type: str
+    device: DeviceID
+    reason: str
+    order: str = ""
+    """The order that failed, where that is why."""
+
+
+Verdict = Serve | Settled | Refuse
+
+
+class Demand(msgspec.Struct, frozen=True):
+    """One claim's wishes, and the answer to them."""
+
+    claim: ResourceClaim
+    wants: tuple[Want, ...]
+    admin: tuple[DeviceID, ...]
+    verdict: Verdict
+
+
+class _Ledger(msgspec.Struct):
+    """What the node has given away so far, in the order of the claims."""
+
+    view: View
+    node: NodeName
+    policy: Policy
+    now: Seconds
+    taken: dict[DeviceID, DeviceModel] = {}
+    ordered: int = 0
+
+
+def on_node(view: View, node: NodeName, policy: Policy, now: Seconds) -> tuple[Demand, ...]:
+    """Return the demand on a node, oldest claim first; a younger one gets what the older ones left."""
+    ledger = _Ledger(view, node, policy, now)
+    for resource in room.present(view, node):
+        model = policy.model(resource.spec.model)
+        if resource.device is not None and model is not None and _stays(view, resource):
+            ledger.taken[resource.device] = model
+    return tuple(_demand(ledger, claim) for claim in view.claims_on(node))
+
+
+def _stays(view: View, resource: ComposableResource) -> bool:
+    """Idle devices make room for claims; all others stay."""
+    return room.busy(view, resource)
+
+
+def _demand(ledger: _Ledger, claim: ResourceClaim) -> Demand:
+    ours = tuple(
+        one for one in claim.results if READY in one.binding_conditions and _is_ours(one, ledger.policy)
+    )
+    admin = tuple(one.id for one in ours if one.admin_access)
+    wants, verdict = [], _answered(claim, ours)
+    for result in ours:
+        model = naming.model_of(result.id, ledger.policy)
+        if result.admin_access:
+            continue
+        if model is None:
+            text = f"no model of the policy is called as {result.id} is; its device-info entry is missing"
+            verdict = verdict or Refuse(FAILED, result.id, text)
+            continue
+        wants.append(Want(claim, result.id, model, ledger.view.resource_of(result.id)))
+    if verdict is None:
+        verdict = _judge(ledger, claim, tuple(wants))
+    if isinstance(verdict, Serve) or (isinstance(verdict, Settled) and verdict.ready):
+        ledger.taken |= {want.device: want.model for want in wants}
+    return Demand(claim, tuple(wants), admin, verdict)
+
+
+def _is_ours(result: DeviceRequestAllocationResult, policy: Policy) -> bool:
+    return naming.fabric_of(result.id, policy) is not None
+
+
+def _answered(claim: ResourceClaim, ours: tuple[DeviceRequestAllocationResult, ...]) -> Verdict | None:
+    told = [claim.conditions(result.id) for result in ours]
+    if any(holds(one, RESCHEDULE) or holds(one, FAILED) for one in told):
+        return Settled(ready=False)
+    if told and all(holds(one, READY) for one in told):
+        return Settled(ready=True)
+    return None
+
+
+def _judge(ledger: _Ledger, claim: ResourceClaim, wants: tuple[Want, ...]) -> Verdict:
+    """Go through all that can stand in the way, what cannot be helped first."""
+    for result in claim.results:
+        if claim.wants_all(result.request) and not _all_there(ledger, wants):
+            text = "allocationMode All would attach the fabric's whole pool; ask for a count instead"
+            return Refuse(FAILED, wants[0].device if wants else result.id, text)
+    for want in wants:
+        refused = _lost(ledger.view, want) or _failed(ledger, want) or _occupied(ledger, want)
+        if refused is not None:
+            return refused
+    return _fit(ledger, wants) or Serve()
+
+
+def _all_there(ledger: _Ledger, wants: tuple[Want, ...]) -> bool:
+    return all(want.resource is not None and want.resource.node == ledger.node for want in wants)
+
+
+def _lost(view: View, want: Want) -> Refuse | None:
+    """Of two claims with one device the recorded one is served, else the older (rule 9)."""
+    rivals = view.claims_holding(want.device)
+    if len(rivals) < len(("me", "another")):
+        return None
+    record = want.resource.record if want.resource is not None else None
+    winner = next((one for one in rivals if record is not None and one.uid == record.uid), rivals[0])
+    if winner.uid == want.claim.uid:
+        return None
+    return Refuse(RESCHEDULE, want.device, f"{want.device.device} was given to claim {winner.key} as well")
+
+
+def _failed(ledger: _Ledger, want: Want) -> Refuse | None:
+    """An attach that failed since the claim was allocated sends it round, again and again only so often."""
+    allocation = want.claim.status.allocation
+    since = seconds(allocation.allocation_timestamp) if allocation else ledger.now
+    failures = [
+        one for one in ledger.view.failures_on(ledger.node) if one.device == want.device and one.at >= since
+    ]
+    if not failures:
+        return None
+    order = f"{want.device.device}@{ledger.node}:{failures[-1].at:.0f}"
+    attempts, last = want.claim.attempts
+    tried = attempts if last == order else attempts + 1
+    if tried >= ledger.policy.claim_attempts_max:
+        text = f"{tried} attaches for this claim failed, the last of {want.device.device} to {ledger.node}"
+        return Refuse(FAILED, want.device, text, order)
+    text = f"{want.device.device} could not be attached to {ledger.node} (attempt {tried})"
+    return Refuse(RESCHEDULE, want.device, text, order)
+
+
+def _occupied(ledger: _Ledger, want: Want) -> Refuse | None:
+    """A device that stands on another node moves if it is idle and ours; else somewhere else may work."""
+    resource = want.resource
+    if resource is None or resource.node == ledger.node:
+        return None
+    request = ledger.view.request(resource.request)
+    if request is not None and not request.scalers:
+        text = f"{want.device.device} is on {resource.node} for ComposabilityRequest {request.metadata.name}"
+        return Refuse(RESCHEDULE, want.device, text)
+    return None
+
+
+def _fit(ledger: _Ledger, wants: tuple[Want, ...]) -> Refuse | None:
+    new = tuple(want for want in wants if want.device not in ledger.taken and not _on_its_way(ledger, want))
+    for want in new:
+        refusal = room.refusal(ledger.view, ledger.node, want.model, ledger.policy, ledger.now)
+        if refusal:
+            return Refuse(RESCHEDULE, want.device, refusal)
+    return _coexist(ledger, wants) or _enough_room(ledger, wants, new) or _in_time(ledger, new)
+
+
+def _on_its_way(ledger: _Ledger, want: Want) -> bool:
+    return want.resource is not None and want.resource.node == ledger.node
+
+
+def _coexist(ledger: _Ledger, wants: tuple[Want, ...]) -> Refuse | None:
+    own = tuple(dict.fromkeys(want.model.cdi_model_name for want in wants))
+    others = tuple(dict.fromkeys(model.cdi_model_name for model in ledger.taken.values()))
+    for want in wants:
+        clash = room.coexistence(want.model, own, ledger.policy)
+        if clash:
+            text = f"{want.model.cdi_model_name} and {clash} of this claim cannot be on one node"
+            return Refuse(FAILED, want.device, text)
+        clash = room.coexistence(want.model, others, ledger.policy)
+        if clash:
+            text = f"{want.model.cdi_model_name} cannot stand beside {clash}, which {ledger.node} has"
+            return Refuse(RESCHEDULE, want.device, text)
+    return None
+
+
+def _enough_room(ledger: _Ledger, wants: tuple[Want, ...], new: tuple[Want, ...]) -> Refuse | None:
+    machine = ledger.view.machine(ledger.node)
+    after = {**ledger.taken, **{want.device: want.model for want in wants}}
+    if machine is not None and len(after) > machine.slots and wants:
+        text = f"{ledger.node} can take {machine.slots} devices, and older claims have {len(ledger.taken)}"
+        return Refuse(RESCHEDULE, wants[0].device, text)
+    for want in new:
+        most = room.limits(ledger.view, ledger.node, want.model, ledger.policy).most
+        if sum(model.index == want.model.index for model in after.values()) > most:
+            text = f"{ledger.node} may have {most} of {want.model.cdi_model_name}"
+            return Refuse(RESCHEDULE, want.device, text)
+    return None
+
+
+def _in_time(ledger: _Ledger, new: tuple[Want, ...]) -> Refuse | None:
+    """An order that cannot be carried out before the scheduler gives up is sent round early."""
+    for want in new:
+        fabric = naming.fabric_of(want.device, ledger.policy)
+        inventory = ledger.view.inventory(fabric) if fabric is not None else None
+        allocation = want.claim.status.allocation
+        if fabric is None or inventory is None or allocation is None:
+            continue
+        ahead = len(ledger.view.under_way(fabric)) + ledger.ordered
+        ledger.ordered += 1
+        rounds = ahead // inventory.traits.jobs + 1
+        done_at = ledger.now + rounds * ledger.view.attach_seconds(fabric)
+        if done_at > seconds(allocation.allocation_timestamp) + ledger.policy.binding_timeout_seconds:
+            text = f"fabric {fabric} has {ahead} orders ahead of it and cannot attach it in time"
+            return Refuse(RESCHEDULE, want.device, text)
+    return None

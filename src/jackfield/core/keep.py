@@ -1,0 +1,137 @@
+"""Which devices of a model a node should have: those its claims want, and idle ones for a while.
+
+Knows hold time, spares, minimum per node, and that idle devices make room. Must not know how the wish is written.
+"""
+
+import msgspec
+
+from jackfield.core import naming, room
+from jackfield.core.demand import Demand, Serve, Settled
+from jackfield.model.composition import ComposableResource, Wanted
+from jackfield.model.names import NEVER, DeviceID, Key, NodeName, Seconds
+from jackfield.model.policy import DeviceModel, Policy
+from jackfield.model.view import View
+
+NOBODY = Key("", "")
+
+
+class Site(msgspec.Struct, frozen=True):
+    """A node at a moment, and the demand on it."""
+
+    view: View
+    node: NodeName
+    policy: Policy
+    now: Seconds
+    demands: tuple[Demand, ...]
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """The devices a node should have of one model, why the others go, and when to look again."""
+
+    wanted: tuple[Wanted, ...]
+    going: tuple[tuple[ComposableResource, str], ...]
+    again_at: Seconds = NEVER
+
+
+def devices(site: Site, model: DeviceModel) -> Kept:
+    """Return the devices that the scaler's request for this node and model should name."""
+    claimed = _claimed(site, model)
+    there = [one for one in _own(site, model) if one.device is not None and one.device not in claimed]
+    wanted = {device: Wanted(device, key) for device, key in claimed.items()}
+    going: list[tuple[ComposableResource, str]] = []
+    again_at = NEVER
+    evicted = _evicted(site)
+    for resource in there:
+        assert resource.device is not None
+        why, until = _leaves(site, resource, model, evicted)
+        if why:
+            going.append((resource, why))
+            continue
+        again_at = min(again_at, until)
+        wanted[resource.device] = Wanted(resource.device, NOBODY)
+    missing = _least(site, model) - len(wanted)
+    if missing > 0:
+        wanted |= {one: Wanted(one, NOBODY) for one in _picked(site, model, missing)}
+    return Kept(tuple(sorted(wanted.values())), tuple(going), again_at)
+
+
+def _claimed(site: Site, model: DeviceModel) -> dict[DeviceID, Key]:
+    """Devices of claims that are served or being served, if they can come from where they are."""
+    claimed: dict[DeviceID, Key] = {}
+    for one in site.demands:
+        if isinstance(one.verdict, Serve) or (isinstance(one.verdict, Settled) and one.verdict.ready):
+            mine = (want.device for want in one.wants if want.model.index == model.index)
+            claimed |= {device: one.claim.key for device in mine if device not in claimed}
+    return claimed
+
+
+def _own(site: Site, model: DeviceModel) -> list[ComposableResource]:
+    """Resources that the scaler's request for this node and model brought about, and that still stand."""
+    name = naming.request(site.node, model)
+    return [one for one in room.present(site.view, site.node) if one.request == name]
+
+
+def _leaves(
+    site: Site, resource: ComposableResource, model: DeviceModel, evicted: tuple[str, ...]
+) -> tuple[str, Seconds]:
+    """Return why an unclaimed device goes, or an empty reason and when to ask again."""
+    if resource.record is not None or resource.holder or room.holders(site.view, resource):
+        return "", NEVER
+    assert resource.device is not None
+    if site.view.claims_holding(resource.device):
+        return "a claim on another node was given it", NEVER
+    node = site.view.node(site.node)
+    if node is None or node.deleting or node.spec.unschedulable:
+        return f"node {site.node} takes no more pods", NEVER
+    if resource.metadata.name in evicted:
+        return "a claim needs its room", NEVER
+    if _spare(site, resource, model) or _needed_at_least(site, model):
+        return "", NEVER
+    until = Seconds(resource.last_used + site.policy.hold_seconds)
+    if site.now >= until:
+        return f"idle for {site.policy.hold_seconds:.0f} s", NEVER
+    return "", until
+
+
+def _spare(site: Site, resource: ComposableResource, model: DeviceModel) -> bool:
+    """The most recently used idle devices stay, as many as the policy wants warm."""
+    fabric = site.view.fabric_of(site.node)
+    if model.spares == 0 or fabric is None:
+        return False
+    warm = site.view.idle(fabric, model.cdi_model_name)[-model.spares :]
+    return any(one.metadata.name == resource.metadata.name for one in warm)
+
+
+def _needed_at_least(site: Site, model: DeviceModel) -> bool:
+    least = _least(site, model)
+    return least > 0 and len(_own(site, model)) <= least
+
+
+def _least(site: Site, model: DeviceModel) -> int:
+    least = room.limits(site.view, site.node, model, site.policy).least
+    if least and room.refusal(site.view, site.node, model, site.policy, site.now):
+        return 0
+    return least
+
+
+def _picked(site: Site, model: DeviceModel, count: int) -> tuple[DeviceID, ...]:
+    fabric = site.view.fabric_of(site.node)
+    return site.view.free_devices(fabric, model.cdi_model_name, count) if fabric is not None else ()
+
+
+def _evicted(site: Site) -> tuple[str, ...]:
+    """Idle devices, least recently used first, that must go so that what the claims want fits."""
+    machine = site.view.machine(site.node)
+    if machine is None:
+        return ()
+    there = room.present(site.view, site.node)
+    coming = {
+        want.device
+        for one in site.demands
+        if isinstance(one.verdict, Serve)
+        for want in one.wants
+        if want.resource is None or want.resource.node != site.node
+    }
+    surplus = len(there) + len(coming) - machine.slots
+    idle = sorted((one for one in there if not room.busy(site.view, one)), key=lambda one: one.last_used)
+    return tuple(one.metadata.name for one in idle[: max(0, surplus)])

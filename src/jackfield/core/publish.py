@@ -1,0 +1,345 @@
+"""Inventory → slices: which devices are offered, and to which nodes.
+
+Knows open, pinned and closed entries, devices and slots. Must not know who is allocated them: safety never rests
+on a slice (rule 3 of the protocol), open, pinned and closed only save time.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from jackfield.core import naming
+from jackfield.model.claim import ResourceClaim
+from jackfield.model.composition import ComposableResource, ResourceState
+from jackfield.model.device import Device, DeviceAttribute, DeviceCapacity
+from jackfield.model.fabric import FabricDevice, Inventory
+from jackfield.model.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, ObjectMeta
+from jackfield.model.names import DeviceID, FabricName, NodeName, Seconds
+from jackfield.model.plan import Phase, Plan, PutSlice, SliceKey
+from jackfield.model.policy import (
+    FAILED,
+    READY,
+    RESCHEDULE,
+    SLICE_DEVICES_MAX,
+    DeviceModel,
+    Policy,
+)
+from jackfield.model.slice import ResourcePool, ResourceSlice, ResourceSliceSpec
+from jackfield.model.view import Delta, FactsChanged, InventoryChanged, ObjectChanged, SupplyChanged, View
+
+WHOLE_POOL = -1
+"""The index of a SliceKey that means the pool itself: which devices it has, and in which slice each is."""
+
+CLOSED = NodeSelector(
+    (NodeSelectorTerm((NodeSelectorRequirement("jackfield.dev/offered", "In", ("never",)),)),)
+)
+"""A selector that no node matches."""
+
+DEVICE_FAILURES_MAX = 2
+"""A device that failed on so many nodes is to blame itself."""
+
+
+class Open(msgspec.Struct, frozen=True):
+    """Offered to every node of the fabric that has room."""
+
+
+class Pinned(msgspec.Struct, frozen=True):
+    """Offered to the node it is on."""
+
+    node: NodeName
+
+
+class Closed(msgspec.Struct, frozen=True):
+    """Offered to nobody."""
+
+    because: str
+
+
+Offer = Open | Pinned | Closed
+
+
+def decide(view: View, key: SliceKey, policy: Policy, now: Seconds) -> Plan:
+    """Return what must change in one slice, or in a pool as a whole."""
+    inventory = view.inventory(key.fabric)
+    if inventory is None:
+        return Plan()
+    if key.index == WHOLE_POOL:
+        return _decide_pool(view, key, policy, now)
+    name = naming.slice_name(key.driver, key.pool, key.index)
+    current = next((one for one in view.slices(key.driver, key.pool) if one.metadata.name == name), None)
+    if current is None:
+        return Plan()
+    entries = _entries(view, key, policy, now, (entry.name for entry in current.spec.devices))
+    if entries == current.spec.devices:
+        return Plan()
+    changed = [entry.name for entry in entries if entry not in current.spec.devices]
+    spec = msgspec.structs.replace(current.spec, devices=entries)
+    return Plan((_put(msgspec.structs.replace(current, spec=spec), f"{_few(changed)} changed"),))
+
+
+def wakes(view: View, policy: Policy, delta: Delta) -> tuple[SliceKey, ...]:
+    """Return the slices that a change is about."""
+    match delta:
+        case InventoryChanged(fabric=fabric, devices=devices):
+            pools = tuple(SliceKey(fabric, *pool, WHOLE_POOL) for pool in _pools(fabric, policy))
+            return (*pools, *_slices_with(view, policy, devices))
+        case SupplyChanged(fabric=fabric, model=name):
+            model = policy.model(name)
+            if model is None:
+                return ()
+            driver, pool = model.driver_name, naming.pool(fabric, model)
+            return tuple(
+                SliceKey(fabric, driver, pool, naming.slice_index(one.metadata.name))
+                for one in view.slices(driver, pool)
+            )
+        case ObjectChanged(old=old, new=new):
+            devices_touched: dict[DeviceID, None] = {}
+            for one in (old, new):
+                if isinstance(one, ResourceClaim):
+                    devices_touched |= dict.fromkeys(result.id for result in one.results)
+                elif isinstance(one, ComposableResource) and one.device is not None:
+                    devices_touched[one.device] = None
+            return _slices_with(view, policy, devices_touched)
+        case FactsChanged():
+            return ()
+
+
+def offer(view: View, device: DeviceID, policy: Policy, now: Seconds) -> Offer:
+    """Return to whom a device is offered."""
+    model, fabric = naming.model_of(device, policy), naming.fabric_of(device, policy)
+    if model is None or fabric is None:
+        return Closed("its model is not in the policy")
+    resource = view.resource_of(device)
+    if resource is not None:
+        return _offer_of_resource(view, resource, model, fabric)
+    physical = view.physical(device)
+    if physical is not None and physical.node:
+        return Closed(f"attached to {physical.node}, not by us")
+    if physical is not None and not physical.healthy:
+        return Closed("its manager calls it unhealthy")
+    if len(_recent_failures(view, device, policy, now)) >= DEVICE_FAILURES_MAX:
+        return Closed("it failed on several nodes")
+    return _offer_of_model(view, model, fabric, policy)
+
+
+def _offer_of_resource(
+    view: View, resource: ComposableResource, model: DeviceModel, fabric: FabricName
+) -> Offer:
+    if resource.deleting or resource.state in {ResourceState.DETACHING, ResourceState.DELETING}:
+        return Closed("on its way back to the pool")
+    if not model.binds:
+        return Closed(f"the driver on {resource.node} offers it")
+    if view.free(fabric, model.cdi_model_name) == 0 and _may_move(view, resource, model, fabric):
+        return Open()
+    return Pinned(resource.node)
+
+
+def _may_move(view: View, resource: ComposableResource, model: DeviceModel, fabric: FabricName) -> bool:
+    """Whoever is allocated an idle device causes its move; what somebody else asked for stays put."""
+    request = view.request(resource.request)
+    if request is None or not request.scalers:
+        return False
+    idle = view.idle(fabric, model.cdi_model_name)
+    return any(one.metadata.name == resource.metadata.name for one in idle)
+
+
+def _offer_of_model(view: View, model: DeviceModel, fabric: FabricName, policy: Policy) -> Offer:
+    if policy.paused or fabric in policy.fabrics_paused:
+        return Closed("attaching is paused")
+    if view.congested(fabric):
+        return Closed("its manager has more orders than it can carry out in time")
+    if not model.binds and view.handing_over(fabric, model.cdi_model_name):
+        return Closed("a device of its model waits for the claim it was attached for")
+    return Open()
+
+
+def _recent_failures(view: View, device: DeviceID, policy: Policy, now: Seconds) -> tuple[NodeName, ...]:
+    since = now - policy.blame_seconds
+    return tuple(failure.node for failure in view.failures_of(device) if failure.at > since)
+
+
+# --- a pool as a whole
+
+
+def _decide_pool(view: View, key: SliceKey, policy: Policy, now: Seconds) -> Plan:
+    """Find a slice for every device that has none; entries never move between slices."""
+    inventory = view.inventory(key.fabric)
+    assert inventory is not None
+    current = view.slices(key.driver, key.pool)
+    members = _members(view, key, policy, inventory)
+    listed = tuple(entry.name for one in current for entry in one.spec.devices)
+    kept = [one for one in listed if one in members or _held(view, key, one)]
+    added = [one for one in members if one not in dict.fromkeys(listed)]
+    if kept == list(listed) and not added:
+        return Plan()
+    contents = _contents(current, dict.fromkeys(kept), added)
+    generation = current[0].spec.pool.generation if current else 0
+    if len(contents) != len(current):
+        generation += 1
+    pool = ResourcePool(key.pool, generation, len(contents))
+    puts = []
+    for index, names in enumerate(contents):
+        entries = _entries(view, key, policy, now, names)
+        old = current[index] if index < len(current) else None
+        if old is None or old.spec.devices != entries or old.spec.pool != pool:
+            puts.append(_put(_slice(key, index, pool, entries, old), _pool_news(added, listed, kept)))
+    return Plan(tuple(puts))
+
+
+def _pool_news(added: list[str], listed: tuple[str, ...], kept: list[str]) -> str:
+    gone = [one for one in listed if one not in kept]
+    news = [f"{_few(names)} {verb}" for names, verb in ((added, "joined"), (gone, "left")) if names]
+    return "the pool changed: " + ", ".join(news)
+
+
+def _contents(current: tuple[ResourceSlice, ...], kept: dict[str, None], added: list[str]) -> list[list[str]]:
+    contents = [[entry.name for entry in one.spec.devices if entry.name in kept] for one in current]
+    for name in added:
+        place = next((names for names in contents if len(names) < SLICE_DEVICES_MAX), None)
+        if place is None:
+            place = []
+            contents.append(place)
+        place.append(name)
+    return contents
+
+
+def _members(view: View, key: SliceKey, policy: Policy, inventory: Inventory) -> dict[str, None]:
+    """The names that the pool should list, in the manager's order."""
+    models = [
+        one
+        for one in policy.models
+        if (one.driver_name, naming.pool(key.fabric, one)) == (key.driver, key.pool)
+    ]
+    if inventory.traits.chooses_device:
+        return {name: None for model in models for name in _slots(view, key, model)}
+    names = {one.cdi_model_name: one for one in models}
+    return {
+        naming.device(key.fabric, names[device.model], device.id).device: None
+        for device in inventory.devices
+        if device.model in names
+    }
+
+
+def _slots(view: View, key: SliceKey, model: DeviceModel) -> list[str]:
+    """Slots that somebody has, and as many more as the manager has devices that nobody has."""
+    free = view.free(key.fabric, model.cdi_model_name)
+    slots: list[str] = []
+    number = 0
+    listed = sum(len(one.spec.devices) for one in view.slices(key.driver, key.pool))
+    while free > 0 or number < listed:
+        name = naming.slot(key.fabric, model, number)
+        if _held(view, key, name.device):
+            slots.append(name.device)
+        elif free > 0:
+            slots.append(name.device)
+            free -= 1
+        number += 1
+    return slots
+
+
+def _held(view: View, key: SliceKey, name: str) -> bool:
+    device = DeviceID(key.driver, key.pool, name)
+    return bool(view.claims_holding(device)) or view.resource_of(device) is not None
+
+
+def _slice(
+    key: SliceKey, index: int, pool: ResourcePool, entries: tuple[Device, ...], old: ResourceSlice | None
+) -> ResourceSlice:
+    spec = ResourceSliceSpec(driver=key.driver, pool=pool, per_device_node_selection=True, devices=entries)
+    name = naming.slice_name(key.driver, key.pool, index)
+    return ResourceSlice(metadata=old.metadata if old else ObjectMeta(name=name), spec=spec)
+
+
+# --- entries
+
+
+def _entries(
+    view: View, key: SliceKey, policy: Policy, now: Seconds, names: Iterable[str]
+) -> tuple[Device, ...]:
+    devices = (DeviceID(key.driver, key.pool, name) for name in names)
+    return tuple(_entry(view, device, policy, offer(view, device, policy, now)) for device in devices)
+
+
+def _entry(view: View, device: DeviceID, policy: Policy, given: Offer) -> Device:
+    model, fabric = naming.model_of(device, policy), naming.fabric_of(device, policy)
+    resource = view.resource_of(device)
+    attached = resource is not None and resource.state is ResourceState.ONLINE
+    entry = Device(
+        name=device.device,
+        binds_to_node=True,
+        binding_conditions=(READY,),
+        binding_failure_conditions=(RESCHEDULE, FAILED),
+    )
+    if model is not None and fabric is not None:
+        entry = msgspec.structs.replace(
+            entry,
+            attributes=_attributes(model, fabric, view.physical(device), attached=attached),
+            capacity=_capacity(view.physical(device)),
+        )
+    match given:
+        case Open():
+            assert model is not None
+            assert fabric is not None
+            return msgspec.structs.replace(entry, node_selector=_with_room(model, fabric, policy))
+        case Pinned(node=node):
+            return msgspec.structs.replace(entry, node_name=node)
+        case Closed():
+            return msgspec.structs.replace(entry, node_selector=CLOSED)
+
+
+def _attributes(
+    model: DeviceModel, fabric: FabricName, physical: FabricDevice | None, *, attached: bool
+) -> dict[str, DeviceAttribute]:
+    texts = {"fabric": fabric, "model": model.cdi_model_name, **model.dra_attributes}
+    if physical is not None:
+        texts |= {"switch": physical.switch, "serial": physical.serial, **physical.attributes}
+    attributes = {
+        name: DeviceAttribute(string=text)
+        for name, text in texts.items()
+        if text or name in model.dra_attributes
+    }
+    return attributes | ({"attached": DeviceAttribute(bool_=attached)} if model.binds else {})
+
+
+def _capacity(physical: FabricDevice | None) -> dict[str, DeviceCapacity]:
+    return {name: DeviceCapacity(value) for name, value in physical.capacity.items()} if physical else {}
+
+
+def _with_room(model: DeviceModel, fabric: FabricName, policy: Policy) -> NodeSelector:
+    return NodeSelector(
+        (
+            NodeSelectorTerm(
+                (
+                    NodeSelectorRequirement(policy.fabric_label(), "In", (fabric,)),
+                    NodeSelectorRequirement(policy.room_label(model), "In", ("true",)),
+                )
+            ),
+        )
+    )
+
+
+def _put(new: ResourceSlice, because: str) -> PutSlice:
+    return PutSlice(phase=Phase.OFFERED, slice=new, because=because)
+
+
+def _few(names: list[str]) -> str:
+    shown = ", ".join(names[:3])
+    return shown if len(names) <= len(names[:3]) else f"{shown} and {len(names) - 3} more"
+
+
+# --- waking
+
+
+def _pools(fabric: FabricName, policy: Policy) -> tuple[tuple[str, str], ...]:
+    return tuple(dict.fromkeys((one.driver_name, naming.pool(fabric, one)) for one in policy.models))
+
+
+def _slices_with(view: View, policy: Policy, devices: Iterable[DeviceID]) -> tuple[SliceKey, ...]:
+    keys: dict[SliceKey, None] = {}
+    for device in devices:
+        fabric = naming.fabric_of(device, policy)
+        listed = view.slice_with(device)
+        if fabric is not None and listed is not None:
+            index = naming.slice_index(listed.metadata.name)
+            keys[SliceKey(fabric, device.driver, device.pool, index)] = None
+    return tuple(keys)

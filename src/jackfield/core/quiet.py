@@ -1,0 +1,121 @@
+"""Orders to managers without ids, which attach twice when asked twice (rules 18 to 20).
+
+*Quiet* means: for the time a call may take to have its effect, nothing was sent and nothing came or went. Only then
+may a call be repeated, an order be given up, or a resource whose device is gone be deleted. Knows the inventory.
+Must not know states other than the two it works in.
+"""
+
+from jackfield.model.composition import ComposableResource, ResourceState
+from jackfield.model.fabric import FabricDevice, Order, Traits
+from jackfield.model.names import FabricName, Seconds
+from jackfield.model.plan import Adopt, Attach, Detach, MarkState, Phase, Plan, Waiting
+from jackfield.model.policy import Policy
+from jackfield.model.view import View
+
+
+def attach(view: View, resource: ComposableResource, order: Order, policy: Policy, now: Seconds) -> Plan:
+    """Fill the slot with a device of ours that stands there unclaimed; else send, or repeat when quiet."""
+    adopted = _adopt(view, resource, order.fabric)
+    if adopted is not None:
+        return Plan((adopted,))
+    verb, _ = resource.sent
+    quiet_at = _quiet_at(view, resource, order.fabric)
+    if verb == "attach" and now < quiet_at:
+        what = "the manager to attach it; it is asked again only when quiet"
+        return Plan(
+            waiting=(_wait(resource, what),), again_at=Seconds(min(quiet_at, now + policy.poll_seconds))
+        )
+    send = Attach(
+        phase=Phase.ATTACHING,
+        resource=resource.metadata.name,
+        version=resource.metadata.resource_version,
+        order=order,
+        mark_sent=True,
+        because=f"{resource.node} should have it" if verb != "attach" else "all is quiet and nothing came",
+    )
+    return Plan((send,), again_at=Seconds(now + policy.poll_seconds))
+
+
+def detach(view: View, resource: ComposableResource, order: Order, policy: Policy, now: Seconds) -> Plan:
+    """Send, repeat when quiet, and let the resource go when its device is gone and all is quiet."""
+    there = [one for one in view.attached(resource.node) if one.id == resource.status.cdi_device_id]
+    verb, _ = resource.sent
+    quiet_at = _quiet_at(view, resource, order.fabric)
+    if not there and (not resource.status.cdi_device_id or verb == "detach" or now >= quiet_at):
+        if verb and now < quiet_at:
+            return Plan(waiting=(_wait(resource, "the manager to be quiet about it"),), again_at=quiet_at)
+        gone = MarkState(
+            phase=Phase.DETACHED,
+            resource=resource.metadata.name,
+            version=resource.metadata.resource_version,
+            state=ResourceState.DELETING,
+            because="its device is gone and all is quiet",
+        )
+        return Plan((gone,))
+    if verb == "detach" and now < quiet_at:
+        again_at = Seconds(min(quiet_at, now + policy.poll_seconds))
+        return Plan(waiting=(_wait(resource, "the manager to take it back"),), again_at=again_at)
+    send = Detach(
+        phase=Phase.DETACHED,
+        resource=resource.metadata.name,
+        version=resource.metadata.resource_version,
+        order=order,
+        mark_sent=True,
+        because="released" if verb != "detach" else "all is quiet and it is still there",
+    )
+    return Plan((send,), again_at=Seconds(now + policy.poll_seconds))
+
+
+def may_give_up(view: View, resource: ComposableResource, fabric: FabricName, now: Seconds) -> Seconds:
+    """Return when an attach may be given up: now if it was never sent or has its device, else when quiet."""
+    verb, _ = resource.sent
+    if verb != "attach" or resource.status.cdi_device_id:
+        return now
+    return _quiet_at(view, resource, fabric)
+
+
+def unclaimed(view: View, resource: ComposableResource, fabric: FabricName) -> tuple[FabricDevice, ...]:
+    """Return the devices of ours on the resource's node, of its model, that no resource has."""
+    return tuple(
+        one
+        for one in view.attached(resource.node)
+        if one.ours and one.model == resource.spec.model and view.resource_with(fabric, one.id) is None
+    )
+
+
+def _adopt(view: View, resource: ComposableResource, fabric: FabricName) -> Adopt | None:
+    """The first waiting resource by name takes the first unclaimed device: two never take the same."""
+    free = unclaimed(view, resource, fabric)
+    waiting = [
+        one.metadata.name
+        for one in view.resources_on(resource.node)
+        if one.spec.model == resource.spec.model
+        and one.state is ResourceState.ATTACHING
+        and not one.status.cdi_device_id
+    ]
+    place = waiting.index(resource.metadata.name) if resource.metadata.name in waiting else len(free)
+    if place >= len(free):
+        return None
+    return Adopt(
+        phase=Phase.ATTACHING,
+        resource=resource.metadata.name,
+        version=resource.metadata.resource_version,
+        device=free[place].id,
+        serial=free[place].serial,
+        because=f"{free[place].id} stands unclaimed on {resource.node}",
+    )
+
+
+def _quiet_at(view: View, resource: ComposableResource, fabric: FabricName) -> Seconds:
+    inventory, machine = view.inventory(fabric), view.machine(resource.node)
+    traits = inventory.traits if inventory is not None else Traits()
+    sent = max(
+        (one.sent[1] for one in view.resources_on(resource.node) if one.spec.model == resource.spec.model),
+        default=Seconds(float("-inf")),
+    )
+    changed = machine.since if machine is not None else Seconds(float("-inf"))
+    return Seconds(max(sent, changed) + traits.call_timeout)
+
+
+def _wait(resource: ComposableResource, what: str) -> Waiting:
+    return Waiting(f"resource/{resource.metadata.name}", "Quiet", what)

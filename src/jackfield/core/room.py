@@ -1,0 +1,194 @@
+"""Room on a node: how many more devices it can take, and of which models.
+
+Knows limits, coexistence, blame and the plugin's heartbeat. Must not know who is served with the room.
+"""
+
+import msgspec
+
+from jackfield.model.claim import ResourceClaim
+from jackfield.model.composition import ComposabilityRequest, ComposableResource, ResourceState
+from jackfield.model.lease import Lease
+from jackfield.model.names import DeviceID, ModelName, NodeName, Seconds, seconds
+from jackfield.model.node import HEARTBEATS, OPT_OUT, Node
+from jackfield.model.plan import LabelNode, Phase, Plan
+from jackfield.model.policy import READY, DeviceModel, Policy
+from jackfield.model.view import Delta, InventoryChanged, ObjectChanged, View
+
+NODE_FAILURES_MAX = 2
+"""A node on which so many devices failed is to blame itself."""
+
+_LEAVING = (ResourceState.DETACHING, ResourceState.DELETING)
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """How many devices of a model a node may have."""
+
+    least: int
+    most: int
+
+
+def decide(view: View, node: NodeName, policy: Policy, now: Seconds) -> Plan:
+    """Return the labels that make a node eligible for open entries, where they are not what they should be."""
+    found = view.node(node)
+    if found is None:
+        return Plan()
+    wanted = _labels(view, found, policy, now)
+    changed = {key: value for key, value in wanted.items() if found.metadata.labels.get(key) != value}
+    again_at = _silent_at(view, node, policy, now)
+    if not changed:
+        return Plan(again_at=again_at)
+    because = ", ".join(f"{key}={value or 'none'}" for key, value in sorted(changed.items()))
+    label = LabelNode(phase=Phase.OFFERED, node=node, labels=changed, because=f"room changed: {because}")
+    return Plan((label,), again_at=again_at)
+
+
+def wakes(view: View, policy: Policy, delta: Delta) -> tuple[NodeName, ...]:
+    """Return the nodes whose room a change is about."""
+    match delta:
+        case InventoryChanged(nodes=nodes):
+            return nodes
+        case ObjectChanged(old=Lease() as old, new=Lease() as new):
+            # A plugin that keeps living is no news; one that falls silent makes no event but a time to look again.
+            silent = seconds(old.spec.renew_time) + policy.heartbeat_seconds
+            return _nodes_of(view, new) if seconds(new.spec.renew_time) > silent else ()
+        case ObjectChanged(old=old, new=new):
+            names: dict[NodeName, None] = {}
+            for one in (old, new):
+                names |= dict.fromkeys(_nodes_of(view, one))
+            return tuple(name for name in names if name)
+        case _:
+            return ()
+
+
+def refusal(view: View, node: NodeName, model: DeviceModel, policy: Policy, now: Seconds) -> str:
+    """Return why no device of the model may be attached to the node at all; empty if one may."""
+    found = view.node(node)
+    if found is None:
+        return f"node {node} does not exist"
+    if found.deleting:
+        return f"node {node} is being deleted"
+    if found.metadata.labels.get(OPT_OUT) == "true":
+        return f"node {node} has opted out by the label {OPT_OUT}"
+    if view.machine(node) is None:
+        return f"node {node} is not a machine of any fabric"
+    if model.binds and now > view.heartbeat(node) + policy.heartbeat_seconds:
+        return f"the plugin on {node} has given no sign of life for {policy.heartbeat_seconds:.0f} s"
+    if len(_failed(view, node, policy, now)) >= NODE_FAILURES_MAX:
+        return f"several devices failed on {node} lately"
+    return ""
+
+
+def limits(view: View, node: NodeName, model: DeviceModel, policy: Policy) -> Limits:
+    """Return how many devices of a model the node may have, by its labels or the policy."""
+    found = view.node(node)
+    labels = found.metadata.labels if found else {}
+    label = policy.room_label(model)
+    least, most = labels.get(f"{label}-size-min", ""), labels.get(f"{label}-size-max", "")
+    return Limits(
+        int(least) if least.isdecimal() else policy.per_node_min,
+        int(most) if most.isdecimal() else policy.per_node_max,
+    )
+
+
+def coexistence(model: DeviceModel, others: tuple[ModelName, ...], policy: Policy) -> str:
+    """Return the model among the others that this one cannot stand beside; empty if there is none."""
+    for name in others:
+        other = policy.model(name)
+        if other is None or other.index == model.index:
+            continue
+        if other.index in model.cannot_coexist_with or model.index in other.cannot_coexist_with:
+            return name
+    return ""
+
+
+def present(view: View, node: NodeName) -> tuple[ComposableResource, ...]:
+    """Return the resources that take room on the node and are there to stay."""
+    return tuple(one for one in view.resources_on(node) if one.state not in _LEAVING and not one.deleting)
+
+
+def busy(view: View, resource: ComposableResource) -> bool:
+    """Return whether a resource must stay: recorded, held, claimed, or asked for by somebody else."""
+    if resource.record is not None or resource.holder:
+        return True
+    request = view.request(resource.request)
+    if request is not None and not request.scalers:
+        return True
+    return bool(holders(view, resource))
+
+
+def holders(view: View, resource: ComposableResource) -> tuple[ResourceClaim, ...]:
+    """Return the claims that hold the resource's device, under our name for it or the vendor's."""
+    names = names_of(view, resource)
+    found = {claim.key: claim for name in names for claim in view.claims_holding(name)}
+    return tuple(claim for claim in found.values() if claim.node in {resource.node, NodeName("")})
+
+
+def names_of(view: View, resource: ComposableResource) -> tuple[DeviceID, ...]:
+    """Return all names under which a claim may hold the resource's device."""
+    ours = (resource.device,) if resource.device is not None else ()
+    return (*ours, *view.published(resource.status.device_id))
+
+
+# --- inside
+
+
+def _labels(view: View, node: Node, policy: Policy, now: Seconds) -> dict[str, str | None]:
+    fabric = view.fabric_of(node.name)
+    labels: dict[str, str | None] = {policy.fabric_label(): fabric}
+    there = present(view, node.name)
+    staying = tuple(one for one in there if busy(view, one))
+    machine = view.machine(node.name)
+    waiting = _waiting(view, node.name)
+    full = machine is not None and len(staying) + len(waiting) >= machine.slots
+    models = tuple(dict.fromkeys(one.spec.model for one in staying))
+    for model in policy.models:
+        count = sum(one.spec.model == model.cdi_model_name for one in staying)
+        room = (
+            not full
+            and count < limits(view, node.name, model, policy).most
+            and not coexistence(model, models, policy)
+            and not refusal(view, node.name, model, policy, now)
+        )
+        labels[policy.room_label(model)] = "true" if room else None
+    return labels
+
+
+def _waiting(view: View, node: NodeName) -> tuple[DeviceID, ...]:
+    """Devices allocated to the node for which there is no resource yet."""
+    return tuple(
+        result.id
+        for claim in view.claims_on(node)
+        for result in claim.results
+        if READY in result.binding_conditions
+        and not result.admin_access
+        and view.resource_of(result.id) is None
+    )
+
+
+def _failed(view: View, node: NodeName, policy: Policy, now: Seconds) -> tuple[DeviceID, ...]:
+    since = now - policy.blame_seconds
+    return tuple(dict.fromkeys(one.device for one in view.failures_on(node) if one.at > since))
+
+
+def _silent_at(view: View, node: NodeName, policy: Policy, now: Seconds) -> Seconds:
+    """When to look again: a plugin that falls silent makes no event, nor does blame that runs out."""
+    times = [view.heartbeat(node) + policy.heartbeat_seconds]
+    times += [failure.at + policy.blame_seconds for failure in view.failures_on(node)]
+    return Seconds(min((one for one in times if one > now), default=float("inf")))
+
+
+def _nodes_of(view: View, one: object) -> tuple[NodeName, ...]:
+    match one:
+        case Node():
+            return (one.name,)
+        case ComposableResource():
+            return (one.node,)
+        case ComposabilityRequest():
+            return (one.spec.resource.target_node,)
+        case ResourceClaim():
+            resources = (view.resource_of(result.id) for result in one.results)
+            return (one.node, *(resource.node for resource in resources if resource is not None))
+        case Lease() if one.metadata.namespace == HEARTBEATS:
+            return (NodeName(one.metadata.name),)
+        case _:
+            return ()

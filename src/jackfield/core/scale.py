@@ -1,0 +1,339 @@
+"""Allocated claims and idle devices → requests for a node, and the scheduler's answers.
+
+One node at a time, oldest claim first. Knows the lock of rules 7 to 9 and 12, hold time and spares. Must not know
+how a request becomes devices.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from jackfield.core import demand, keep, naming, room, surplus
+from jackfield.core.demand import Demand, Refuse, Serve, Settled, Want
+from jackfield.core.keep import NOBODY, Kept, Site
+from jackfield.model.claim import ResourceClaim
+from jackfield.model.composition import (
+    DELETE_DEVICE,
+    DEVICES,
+    SCALER,
+    ComposabilityRequest,
+    ComposabilityRequestSpec,
+    ComposableResource,
+    Record,
+    ResourceState,
+    ScalarResource,
+    Wanted,
+    spelt,
+)
+from jackfield.model.meta import ObjectMeta
+from jackfield.model.names import NEVER, DeviceID, Key, NodeName, Seconds
+from jackfield.model.plan import (
+    AnyAction,
+    CountAttempt,
+    DeleteRequest,
+    ForgetClaim,
+    MarkVictim,
+    Phase,
+    Plan,
+    PutRequest,
+    RecordClaim,
+    SetCondition,
+    Waiting,
+)
+from jackfield.model.policy import READY, RESCHEDULE, DeviceModel, Policy
+from jackfield.model.slice import ResourceSlice
+from jackfield.model.view import Delta, ObjectChanged, View
+
+
+def decide(view: View, node: NodeName, policy: Policy, now: Seconds) -> Plan:
+    """Return what the claims on a node are told, and what its requests should be."""
+    demands = demand.on_node(view, node, policy, now)
+    plans = [_answer(view, one, now) for one in demands]
+    plans += [_forget(view, one, now, policy) for one in view.resources_on(node)]
+    if not policy.paused:
+        site = Site(view, node, policy, now, demands)
+        plans += [_resize(site, model) for model in policy.models]
+        plans.append(surplus.adopt(view, node, policy, now))
+    return _joined(plans)
+
+
+def wakes(view: View, policy: Policy, delta: Delta) -> tuple[NodeName, ...]:
+    """Return the nodes whose claims or devices a change is about."""
+    nodes = dict.fromkeys(room.wakes(view, policy, delta))
+    if isinstance(delta, ObjectChanged):
+        for one in (delta.old, delta.new):
+            nodes |= dict.fromkeys(_also(view, one))
+    return tuple(node for node in nodes if node)
+
+
+def _also(view: View, one: object) -> Iterable[NodeName]:
+    """Nodes further off: rivals for a device, a claim recorded elsewhere, a vendor's driver that published."""
+    match one:
+        case ResourceClaim():
+            rivals = (rival for result in one.results for rival in view.claims_holding(result.id))
+            recording = (resource.node for resource in view.resources_recording(one.key))
+            return (*(rival.node for rival in rivals), *recording)
+        case ComposableResource():
+            served = view.claim(one.record.claim) if one.record is not None else None
+            holding = view.claims_holding(one.device) if one.device is not None else ()
+            return (*(claim.node for claim in holding), *((served.node,) if served else ()))
+        case ResourceSlice():
+            return (one.spec.node_name,)
+        case _:
+            return ()
+
+
+# --- the answers to one claim
+
+
+def _answer(view: View, wish: Demand, now: Seconds) -> Plan:
+    match wish.verdict:
+        case Settled():
+            return Plan()
+        case Refuse() as refused:
+            return _refuse(wish.claim, refused)
+        case Serve():
+            return _serve(view, wish, now)
+
+
+def _refuse(claim: ResourceClaim, refused: Refuse) -> Plan:
+    attempts, last = claim.attempts
+    if refused.order and last != refused.order:
+        counted = CountAttempt(
+            phase=Phase.WANTED,
+            claim=claim.key,
+            version=claim.metadata.resource_version,
+            order=refused.order,
+            attempts=attempts + 1,
+            because=refused.reason,
+        )
+        return Plan((counted,))
+    return Plan((_condition(claim, (refused.device,), refused.type, refused.reason),))
+
+
+def _serve(view: View, wish: Demand, now: Seconds) -> Plan:
+    """Wait until every device is online, then record the claim on each, then answer on that very version."""
+    for want in wish.wants:
+        waiting = _not_online(view, want)
+        if waiting is not None:
+            return Plan(waiting=(waiting,))
+    elsewhere = _recorded_elsewhere(view, wish)
+    if elsewhere is not None:
+        return Plan(
+            waiting=(
+                _wait(wish.claim, "Recorded", f"{elsewhere} to forget an earlier allocation of this claim"),
+            )
+        )
+    missing = tuple(want for want in wish.wants if not _recorded(want))
+    if missing:
+        return Plan(tuple(_record(want, now) for want in missing))
+    handed_over = tuple(want.device for want in wish.wants if not want.model.binds)
+    if handed_over:
+        reason = "the device is attached; its driver on the node offers it now"
+        return Plan((_condition(wish.claim, handed_over, RESCHEDULE, reason),))
+    devices = (*wish.admin, *(want.device for want in wish.wants))
+    reason = "attached" if wish.wants else "admin access needs no attaching"
+    return Plan((_condition(wish.claim, devices, READY, reason),))
+
+
+def _not_online(view: View, want: Want) -> Waiting | None:
+    resource, name = want.resource, want.device.device
+    if resource is None:
+        return _wait(want.claim, "Composing", f"{name} to be ordered for {want.claim.node}")
+    if resource.node != want.claim.node or resource.deleting or resource.state is ResourceState.DETACHING:
+        return _wait(want.claim, "Moving", f"{name} to come back from {resource.node}")
+    if resource.state is not ResourceState.ONLINE:
+        return _wait(want.claim, "Attaching", f"{name} to be attached to {resource.node}")
+    if want.model.binds:
+        if resource.record is not None and resource.record.uid != want.claim.uid:
+            return _wait(want.claim, "Recorded", f"{name} to be given up by claim {resource.record.claim}")
+        if resource.holder and resource.holder != want.claim.uid:
+            return _wait(want.claim, "Held", f"{name} to be unprepared on {resource.node}")
+        doubled = view.published(resource.status.device_id)
+        if doubled:
+            return _wait(
+                want.claim, "PublishedTwice", f"{doubled[0]} to be withdrawn: it is {name} under another name"
+            )
+        return None
+    offered = [one for one in view.published(resource.status.device_id) if not view.claims_holding(one)]
+    return (
+        None if offered else _wait(want.claim, "Publishing", f"the driver on {resource.node} to offer {name}")
+    )
+
+
+def _recorded_elsewhere(view: View, wish: Demand) -> str | None:
+    """A uid is recorded on the resources of one allocation only: the kubelet caches by uid (V10)."""
+    mine = {want.device for want in wish.wants}
+    for resource in view.resources_recording(wish.claim.key):
+        if (
+            resource.device not in mine
+            and resource.record is not None
+            and resource.record.uid == wish.claim.uid
+        ):
+            return resource.metadata.name
+    return None
+
+
+def _recorded(want: Want) -> bool:
+    record = want.resource.record if want.resource is not None else None
+    return record is not None and (record.uid, record.version) == (
+        want.claim.uid,
+        want.claim.metadata.resource_version,
+    )
+
+
+def _record(want: Want, now: Seconds) -> RecordClaim:
+    assert want.resource is not None
+    return RecordClaim(
+        phase=Phase.BINDABLE,
+        claim=want.claim.key,
+        resource=want.resource.metadata.name,
+        version=want.resource.metadata.resource_version,
+        record=Record(want.claim.key, want.claim.uid, want.claim.metadata.resource_version),
+        at=now,
+        because=f"{want.device.device} is online on {want.resource.node}",
+    )
+
+
+def _condition(claim: ResourceClaim, devices: tuple[DeviceID, ...], kind: str, message: str) -> SetCondition:
+    return SetCondition(
+        phase=Phase.BINDABLE,
+        claim=claim.key,
+        uid=claim.uid,
+        version=claim.metadata.resource_version,
+        devices=devices,
+        type=kind,
+        message=message,
+        because=message,
+    )
+
+
+def _wait(claim: ResourceClaim, reason: str, what: str) -> Waiting:
+    return Waiting(f"claim/{claim.key}", reason, what)
+
+
+# --- forgetting
+
+
+def _forget(view: View, resource: ComposableResource, now: Seconds, policy: Policy) -> Plan:
+    """Remove a record whose claim has left; the live read that rule 12 wants is the action's own."""
+    record, model = resource.record, policy.model(resource.spec.model)
+    if record is None or model is None or resource.device is None:
+        return Plan()
+    if not model.binds:
+        return _forget_handover(view, resource, now, policy)
+    if resource.holder and not _node_gone(view, resource.node):
+        return Plan()
+    if any(one.uid == record.uid for one in room.holders(view, resource)):
+        return Plan()
+    return Plan((_forgetting(resource, record, now, "its claim no longer holds the device"),))
+
+
+def _forget_handover(view: View, resource: ComposableResource, now: Seconds, policy: Policy) -> Plan:
+    """In `reschedule` the record only keeps the model closed until the claim has come back, or for so long."""
+    record = resource.record
+    assert record is not None
+    if any(view.claims_holding(one) for one in view.published(resource.status.device_id)):
+        return Plan((_forgetting(resource, record, now, "a claim holds the device by its driver's name"),))
+    claim = view.claim(record.claim)
+    if claim is None or (claim.results and all(result.id != resource.device for result in claim.results)):
+        return Plan((_forgetting(resource, record, now, "its claim went elsewhere"),))
+    until = Seconds(resource.last_used + policy.handover_seconds)
+    if now >= until:
+        return Plan((_forgetting(resource, record, now, "its claim did not come back in time"),))
+    return Plan(again_at=until)
+
+
+def _forgetting(resource: ComposableResource, record: Record, now: Seconds, because: str) -> ForgetClaim:
+    return ForgetClaim(
+        phase=Phase.RELEASED,
+        claim=record.claim,
+        resource=resource.metadata.name,
+        version=resource.metadata.resource_version,
+        record=record,
+        devices=(resource.device,) if resource.device is not None else (),
+        node=resource.node,
+        at=now,
+        because=because,
+    )
+
+
+def _node_gone(view: View, node: NodeName) -> bool:
+    """A deleted node to which no pod is bound stands for an empty holder (rule 16); NotReady does not."""
+    return view.node(node) is None and not view.pods_on(node)
+
+
+# --- the size of a request
+
+
+def _resize(site: Site, model: DeviceModel) -> Plan:
+    """Write the request of this node and model as it should be, if it is not."""
+    kept = keep.devices(site, model)
+    name = naming.request(site.node, model)
+    current = site.view.request(name)
+    before = {one.device: one.claim for one in current.wanted} if current is not None else {}
+    # An idle device keeps the name of the claim it came for: that it is idle is no change of the wish.
+    wanted = tuple(
+        Wanted(one.device, one.claim if one.claim.name else before.get(one.device, NOBODY))
+        for one in kept.wanted
+    )
+    unmarked = (
+        [] if model.binds else [one for one, _ in kept.going if DELETE_DEVICE not in one.metadata.annotations]
+    )
+    if unmarked:
+        return Plan(tuple(_victim(one) for one in unmarked), again_at=kept.again_at)
+    if current is None and not wanted:
+        return Plan(again_at=kept.again_at)
+    if current is not None and (current.deleting or current.wanted == wanted):
+        return Plan(again_at=kept.again_at)
+    return Plan(
+        (_request(site, model, current, wanted, _news(before, wanted, kept)),), again_at=kept.again_at
+    )
+
+
+def _request(
+    site: Site,
+    model: DeviceModel,
+    current: ComposabilityRequest | None,
+    wanted: tuple[Wanted, ...],
+    because: str,
+) -> PutRequest | DeleteRequest:
+    added = [one for one in wanted if current is None or one not in current.wanted]
+    phase = Phase.WANTED if added else Phase.DETACHED
+    if current is not None and not wanted:
+        meta = current.metadata
+        return DeleteRequest(phase=phase, name=meta.name, version=meta.resource_version, because=because)
+    resource = ScalarResource(
+        type=model.type, model=model.cdi_model_name, size=len(wanted), target_node=site.node
+    )
+    meta = current.metadata if current is not None else ObjectMeta(name=naming.request(site.node, model))
+    meta = msgspec.structs.replace(
+        meta,
+        labels={**meta.labels, SCALER: "true"},
+        annotations={**meta.annotations, DEVICES: spelt(wanted)},
+    )
+    request = ComposabilityRequest(metadata=meta, spec=ComposabilityRequestSpec(resource))
+    return PutRequest(
+        phase=phase, claim=added[0].claim if added else NOBODY, request=request, because=because
+    )
+
+
+def _news(before: dict[DeviceID, Key], wanted: tuple[Wanted, ...], kept: Kept) -> str:
+    added = [f"claim {one.claim} was given {one.device.device}" for one in wanted if one.device not in before]
+    gone = [f"{resource.metadata.name} goes: {why}" for resource, why in kept.going]
+    return "; ".join([*added, *gone]) or "what it is wanted for changed"
+
+
+def _victim(resource: ComposableResource) -> MarkVictim:
+    return MarkVictim(
+        phase=Phase.DETACHED,
+        resource=resource.metadata.name,
+        version=resource.metadata.resource_version,
+        because="its request is about to shrink by this very device",
+    )
+
+
+def _joined(plans: list[Plan]) -> Plan:
+    actions: tuple[AnyAction, ...] = tuple(action for plan in plans for action in plan.actions)
+    waiting = tuple(one for plan in plans for one in plan.waiting)
+    return Plan(actions, waiting, min((plan.again_at for plan in plans), default=NEVER))

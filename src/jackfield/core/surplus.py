@@ -1,0 +1,98 @@
+"""Devices of ours that stand on a node and are in nobody's books (rule 21).
+
+Left by an order that took effect after it was given up, or by a store restored from a backup. They get a resource,
+and are then used or returned like any idle device. Knows the inventory. Must not touch what is not ours.
+"""
+
+from jackfield.core import naming
+from jackfield.model.composition import (
+    DEVICE,
+    FINALIZER,
+    MANAGED_BY,
+    ORDER,
+    ComposableResource,
+    ComposableResourceSpec,
+    ResourceState,
+)
+from jackfield.model.fabric import FabricDevice, Inventory
+from jackfield.model.meta import ObjectMeta
+from jackfield.model.names import DeviceID, NodeName, Seconds
+from jackfield.model.plan import Phase, Plan, PutResource
+from jackfield.model.policy import DeviceModel, Policy
+from jackfield.model.view import View
+
+SLOTS_SEARCHED_MAX = 4096
+
+
+def adopt(view: View, node: NodeName, policy: Policy, now: Seconds) -> Plan:
+    """Return a resource for each device of ours on the node that no resource has or waits for."""
+    fabric, machine = view.fabric_of(node), view.machine(node)
+    inventory = view.inventory(fabric) if fabric is not None else None
+    if fabric is None or machine is None or inventory is None:
+        return Plan()
+    puts, again_at = [], Seconds(float("inf"))
+    taken: list[DeviceID] = []
+    for device in view.attached(node):
+        model = policy.model(device.model)
+        if not device.ours or model is None or view.resource_with(fabric, device.id) is not None:
+            continue
+        if _waited_for(view, node, device):
+            continue
+        settled_at = Seconds(max(machine.since, device.since) + inventory.traits.call_timeout)
+        if now < settled_at:
+            again_at = min(again_at, settled_at)
+            continue
+        name = _name(view, inventory, model, device, taken)
+        if name is not None:
+            taken.append(name)
+            puts.append(_resource(name, node, model, device, policy))
+    return Plan(tuple(puts), again_at=again_at)
+
+
+def _waited_for(view: View, node: NodeName, device: FabricDevice) -> bool:
+    """A resource whose order is under way may be about to have it."""
+    return any(
+        one.order == device.order
+        or (one.spec.model == device.model and one.state in _UNSETTLED and not one.status.cdi_device_id)
+        for one in view.resources_on(node)
+    )
+
+
+_UNSETTLED = (ResourceState.NEW, ResourceState.ATTACHING)
+
+
+def _name(
+    view: View, inventory: Inventory, model: DeviceModel, device: FabricDevice, taken: list[DeviceID]
+) -> DeviceID | None:
+    if not inventory.traits.chooses_device:
+        name = naming.device(inventory.fabric, model, device.id)
+        return name if view.resource_of(name) is None else None
+    slots = (naming.slot(inventory.fabric, model, number) for number in range(SLOTS_SEARCHED_MAX))
+    return next(
+        (
+            one
+            for one in slots
+            if one not in taken and view.resource_of(one) is None and not view.claims_holding(one)
+        ),
+        None,
+    )
+
+
+def _resource(
+    name: DeviceID, node: NodeName, model: DeviceModel, device: FabricDevice, policy: Policy
+) -> PutResource:
+    fabric = naming.fabric_of(name, policy)
+    assert fabric is not None
+    order = {ORDER: str(device.order)} if device.order else {}
+    meta = ObjectMeta(
+        name=naming.resource(fabric, name),
+        labels={MANAGED_BY: naming.request(node, model)},
+        annotations={DEVICE: str(name), **order},
+        finalizers=(FINALIZER,),
+    )
+    spec = ComposableResourceSpec(type=model.type, model=model.cdi_model_name, target_node=node)
+    return PutResource(
+        phase=Phase.COMPOSED,
+        resource=ComposableResource(metadata=meta, spec=spec),
+        because=f"{device.id} is ours, stands on {node}, and is in nobody's books",
+    )

@@ -1,0 +1,381 @@
+"""Plan: what a decision wants done, and what it waits for.
+
+Every effect we can have on the world is a type here, and leaves nothing to choose: it names the object, the
+version it was decided on, and why. Knows values only. Must not know how an action is carried out.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+import msgspec
+
+from jackfield.model.composition import (
+    ComposabilityRequest,
+    ComposabilityRequestStatus,
+    ComposableResource,
+    Record,
+    ResourceState,
+)
+from jackfield.model.fabric import Order
+from jackfield.model.names import (
+    NEVER,
+    DeviceID,
+    FabricName,
+    Key,
+    NodeName,
+    PhysicalID,
+    Seconds,
+    Uid,
+    Version,
+)
+from jackfield.model.node import Node
+from jackfield.model.slice import ResourceSlice
+
+
+class SliceKey(msgspec.Struct, frozen=True, order=True):
+    """Names one slice of a pool: the publisher's unit of work."""
+
+    fabric: FabricName
+    driver: str
+    pool: str
+    index: int
+
+
+class PrepareKey(msgspec.Struct, frozen=True, order=True):
+    """Names one claim on one node: what the kubelet asks about."""
+
+    node: NodeName
+    claim: Key
+    uid: Uid
+
+
+class Phase(StrEnum):
+    """Where in a claim's life an action belongs; `lifecycle.LIFE` says the rest."""
+
+    OFFERED = "offered"
+    ALLOCATED = "allocated"
+    WANTED = "wanted"
+    COMPOSED = "composed"
+    ATTACHING = "attaching"
+    VISIBLE = "visible"
+    ONLINE = "online"
+    BINDABLE = "bindable"
+    PREPARED = "prepared"
+    RELEASED = "released"
+    DETACHED = "detached"
+    SCALED = "scaled"
+
+
+class Action(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="action"):
+    """Something to be done, and why."""
+
+    phase: Phase
+    because: str
+    """Completes "… because"; read by people."""
+    claim: Key = Key("", "")
+    """The claim it is done for; empty where it is done for none."""
+
+
+# --- the publisher
+
+
+class PutSlice(Action, frozen=True, kw_only=True):
+    """Create the slice, or put it in place of the version it carries."""
+
+    slice: ResourceSlice
+
+
+class LabelNode(Action, frozen=True, kw_only=True):
+    """Set labels of ours on a node; None removes one."""
+
+    node: NodeName
+    labels: Mapping[str, str | None]
+
+
+# --- the scaler
+
+
+class PutRequest(Action, frozen=True, kw_only=True):
+    """Create a request of the scaler's, or resize it by the version it carries."""
+
+    request: ComposabilityRequest
+
+
+class DeleteRequest(Action, frozen=True, kw_only=True):
+    """Delete a request of the scaler's that wants nothing any more."""
+
+    name: str
+    version: Version
+
+
+class MarkVictim(Action, frozen=True, kw_only=True):
+    """Mark a resource as the one to go, before its request shrinks: CoHDI's operator reads the mark."""
+
+    resource: str
+    version: Version
+
+
+class RecordClaim(Action, frozen=True, kw_only=True):
+    """Write on the resource, by version, which claim at which version it is about to serve (rule 7)."""
+
+    resource: str
+    version: Version
+    record: Record
+    at: Seconds
+
+
+class SetCondition(Action, frozen=True, kw_only=True):
+    """Write a binding condition for devices of a claim, on exactly this version of it (rules 8 and 9)."""
+
+    uid: Uid
+    version: Version
+    devices: tuple[DeviceID, ...]
+    type: str
+    message: str
+
+
+class CountAttempt(Action, frozen=True, kw_only=True):
+    """Remember on the claim, by version, that this order for it came to nothing."""
+
+    version: Version
+    order: str
+    attempts: int
+
+
+class ForgetClaim(Action, frozen=True, kw_only=True):
+    """Remove the record by version, if the claim, read live, does not hold the device on the node (rule 12)."""
+
+    resource: str
+    version: Version
+    record: Record
+    devices: tuple[DeviceID, ...]
+    """What the claim must not hold for the record to go; none where another driver's claim is the lock."""
+    node: NodeName
+    at: Seconds
+
+
+class ClearClaim(Action, frozen=True, kw_only=True):
+    """Take the allocation off a claim that nobody waits for, by version (rule 17).
+
+    A claim that is Ready is cleared only if a live read of the pods, made now, finds none that uses it.
+    """
+
+    uid: Uid
+    version: Version
+    ask_pods: bool
+
+
+# --- the operator
+
+
+class PutResource(Action, frozen=True, kw_only=True):
+    """Create the resource; that it exists already means: look again (rule 1)."""
+
+    resource: ComposableResource
+
+
+class DeleteResource(Action, frozen=True, kw_only=True):
+    """Ask for a resource's end; what it holds is still protected by its finalizer."""
+
+    resource: str
+    version: Version
+
+
+class KeepRequest(Action, frozen=True, kw_only=True):
+    """Put our finalizer on a request, so that its devices are returned before it goes."""
+
+    request: str
+    version: Version
+
+
+class FreeRequest(Action, frozen=True, kw_only=True):
+    """Take our finalizer off a request whose devices are all returned."""
+
+    request: str
+    version: Version
+
+
+class PutRequestStatus(Action, frozen=True, kw_only=True):
+    """Show on a request what became of it."""
+
+    request: str
+    version: Version
+    status: ComposabilityRequestStatus
+
+
+class MarkState(Action, frozen=True, kw_only=True):
+    """Write the next state of a resource, by version; intent before effect."""
+
+    resource: str
+    version: Version
+    state: ResourceState
+    error: str = ""
+
+
+class Attach(Action, frozen=True, kw_only=True):
+    """Ask the manager for the order, again or for the first time; write its answer on the resource."""
+
+    resource: str
+    version: Version
+    order: Order
+    mark_sent: bool = False
+    """Write first when it was sent: the manager knows no order ids."""
+
+
+class Adopt(Action, frozen=True, kw_only=True):
+    """Take a device of ours that stands unclaimed on the node for the one the resource waits for (rule 19)."""
+
+    resource: str
+    version: Version
+    device: PhysicalID
+    serial: str = ""
+
+
+class Detach(Action, frozen=True, kw_only=True):
+    """Ask the manager to close the order and take back what it attached; write its answer on the resource."""
+
+    resource: str
+    version: Version
+    order: Order
+    mark_sent: bool = False
+
+
+class FreeResource(Action, frozen=True, kw_only=True):
+    """Take our finalizer off a resource whose order is closed, and see it go."""
+
+    resource: str
+    version: Version
+
+
+class Blame(Action, frozen=True, kw_only=True):
+    """Remember on the node that this device failed there."""
+
+    node: NodeName
+    device: DeviceID
+    at: Seconds
+
+
+# --- the node
+
+
+class Rescan(Action, frozen=True, kw_only=True):
+    """Make the node look for new devices."""
+
+    node: NodeName
+    resource: str
+
+
+class MarkVisible(Action, frozen=True, kw_only=True):
+    """Write on the very resource decided on that its device is seen on the node, and as what (rule 6)."""
+
+    resource: str
+    version: Version
+    device: str
+    message: str
+
+
+class Release(Action, frozen=True, kw_only=True):
+    """Make the node let go of a device that nobody holds, then write so (rule 14)."""
+
+    node: NodeName
+    resource: str
+    version: Version
+    device: PhysicalID
+    force: bool
+
+
+class Hold(Action, frozen=True, kw_only=True):
+    """Write the claim as holder on the resource, by version, before anything is prepared (rule 10)."""
+
+    resource: str
+    version: Version
+    uid: Uid
+
+
+class LetGo(Action, frozen=True, kw_only=True):
+    """Clear the holder after unprepare (rule 11)."""
+
+    resource: str
+    version: Version
+
+
+class WriteCDI(Action, frozen=True, kw_only=True):
+    """Write checkpoint and CDI file for a claim's device on this node."""
+
+    node: NodeName
+    uid: Uid
+    device: DeviceID
+    physical: PhysicalID
+    cdi: str
+    """The device as the node knows it."""
+
+
+class RemoveCDI(Action, frozen=True, kw_only=True):
+    """Remove CDI file and checkpoint of a claim on this node."""
+
+    node: NodeName
+    uid: Uid
+
+
+# --- the autoscaler
+
+
+class AddNode(Action, frozen=True, kw_only=True):
+    """Bring up one more node of a group; the Node object is the order."""
+
+    node: Node
+
+
+AnyAction = (
+    PutSlice
+    | LabelNode
+    | PutRequest
+    | DeleteRequest
+    | MarkVictim
+    | RecordClaim
+    | SetCondition
+    | CountAttempt
+    | ForgetClaim
+    | ClearClaim
+    | PutResource
+    | DeleteResource
+    | KeepRequest
+    | FreeRequest
+    | PutRequestStatus
+    | MarkState
+    | Attach
+    | Adopt
+    | Detach
+    | FreeResource
+    | Blame
+    | Rescan
+    | MarkVisible
+    | Release
+    | Hold
+    | LetGo
+    | WriteCDI
+    | RemoveCDI
+    | AddNode
+)
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """What somebody waits for: a noun phrase that completes "waiting for …"."""
+
+    object: str
+    """Who waits, as `jackfield story` names it: claim/NAMESPACE/NAME, resource/NAME, …"""
+    reason: str
+    """A word in CamelCase that can be counted and filtered by."""
+    what: str
+    """A noun phrase that completes "waiting for …"."""
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What to do now, what is waited for, and when to look again though nothing happens."""
+
+    actions: tuple[AnyAction, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
+    again_at: Seconds = NEVER
+
+
+NOTHING = Plan()

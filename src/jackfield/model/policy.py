@@ -1,0 +1,108 @@
+"""All that an operator may choose, and the limits of everything.
+
+Knows defaults and their meaning. Must not know how a choice is carried out.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from jackfield.model.names import FabricName, ModelName, Seconds
+
+DRIVER = "fabric.jackfield.dev"
+"""Our DRA driver. A model under this name is handed over by `bind`, any other by `reschedule`."""
+
+READY = "FabricDeviceReady"
+RESCHEDULE = "FabricDeviceReschedule"
+FAILED = "FabricDeviceFailed"
+
+SLICE_DEVICES_MAX = 64
+CLAIM_DEVICES_MAX = 32
+
+
+class DeviceModel(msgspec.Struct, frozen=True, rename="kebab"):
+    """A model of device, as an entry of CoHDI's `device-info` describes it."""
+
+    index: int
+    cdi_model_name: ModelName
+    k8s_device_name: str
+    driver_name: str = DRIVER
+    dra_attributes: Mapping[str, str] = {}
+    cannot_coexist_with: tuple[int, ...] = ()
+    type: str = "gpu"
+    """What a ComposabilityRequest calls it: gpu, cxlmemory, or any other word."""
+    spares: int = 0
+    """Idle devices kept attached, over all nodes of a fabric."""
+
+    @property
+    def binds(self) -> bool:
+        """Whether a claim keeps its device when it is attached (else it goes round again)."""
+        return self.driver_name == DRIVER
+
+
+class NodeGroup(msgspec.Struct, frozen=True, rename="camel"):
+    """Nodes that can be added, and what one of them would have."""
+
+    name: str
+    capacity: Mapping[str, str] = {}
+    labels: Mapping[str, str] = {}
+    max_size: int = 10
+
+
+class Policy(msgspec.Struct, frozen=True, rename="camel"):
+    """Everything an operator may choose. Durations are in seconds."""
+
+    models: tuple[DeviceModel, ...] = ()
+    node_groups: tuple[NodeGroup, ...] = ()
+    label_prefix: str = "cohdi.io"
+
+    # How long things stay as they are.
+    hold_seconds: Seconds = Seconds(600.0)
+    """How long an idle device stays attached."""
+    blame_seconds: Seconds = Seconds(1800.0)
+    """How long a failed pair of device and node is not tried again."""
+
+    # How long things may take.
+    binding_timeout_seconds: Seconds = Seconds(600.0)
+    """The scheduler's own time-out; a claim is not kept waiting beyond it."""
+    attach_seconds: Seconds = Seconds(60.0)
+    """How long an attach takes, until it has been measured."""
+    attach_deadline_seconds: Seconds = Seconds(300.0)
+    """After this an order is given up."""
+    heartbeat_seconds: Seconds = Seconds(40.0)
+    """A node whose plugin has been silent for longer is not eligible."""
+    poll_seconds: Seconds = Seconds(1.0)
+    """How often an order under way is asked about."""
+    inventory_seconds: Seconds = Seconds(30.0)
+    """How often a manager is asked what it has."""
+    resync_seconds: Seconds = Seconds(300.0)
+    """A safety net: every key is looked at again after this time, should an event have been lost."""
+
+    # How much is allowed.
+    per_node_max: int = 50
+    per_node_min: int = 0
+    claim_attempts_max: int = 5
+    """After so many failed attempts a claim is told to stop."""
+    handover_seconds: Seconds = Seconds(60.0)
+    """How long, in `reschedule`, a device waits for the claim it was attached for."""
+    paused: bool = False
+    """Nothing is attached or detached; conditions that are true are still written."""
+    observe_only: bool = False
+    """Decisions are made and told, nothing is written."""
+    fabrics_paused: tuple[FabricName, ...] = ()
+
+    def model(self, name: ModelName) -> DeviceModel | None:
+        """Return what is known of the model, or None where the operator did not list it."""
+        return next((one for one in self.models if one.cdi_model_name == name), None)
+
+    def model_of_device(self, k8s_device_name: str) -> DeviceModel | None:
+        """Return the model whose devices carry this name, or None."""
+        return next((one for one in self.models if one.k8s_device_name == k8s_device_name), None)
+
+    def fabric_label(self) -> str:
+        """Return the node label that names the node's fabric."""
+        return f"{self.label_prefix}/fabric"
+
+    def room_label(self, model: DeviceModel) -> str:
+        """Return the node label that says the node can take one more of this model."""
+        return f"{self.label_prefix}/{model.k8s_device_name}"

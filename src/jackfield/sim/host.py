@@ -1,0 +1,152 @@
+"""`ports.Host` of a simulated node: devices come into sight after a while, and a checkpoint outlives the plugin.
+
+Knows what the fabric plugs in and pulls out of this one node. Must not know claims, orders or other nodes.
+"""
+
+import asyncio
+import uuid
+from collections.abc import Callable
+
+import msgspec
+
+from jackfield.model.names import NodeName, PhysicalID, Seconds, Uid
+from jackfield.ports import Clock, Prepared, Refused, Seen
+from jackfield.sim.chance import Chance, Distribution, Fixed
+from jackfield.sim.pool import Movement
+
+DEVICES = uuid.UUID("5b1f7d0e-6c1c-5d5e-9c56-0d2f6f0c1a52")
+"""The name space in which a device's own UUID is derived from its physical id."""
+FIRST_BUS = 0x10
+
+
+class HostSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a node takes to hot-plug."""
+
+    hotplug: Distribution = Fixed(Seconds(2.0))
+    """From the fabric's attach until the node's kernel knows of the device."""
+    needs_rescan: bool = False
+    """Whether a device only comes into sight when somebody asks the bus."""
+    blind_to: tuple[PhysicalID, ...] = ()
+    """Devices that never come into sight here: attached, but their driver does not start."""
+
+
+class SimHost:
+    """One node, its bus and its disk. The object is the node: a plugin that restarts finds all of it again."""
+
+    def __init__(self, node: NodeName, clock: Clock, chance: Chance, spec: HostSpec = HostSpec()) -> None:
+        self.node = node
+        self.pulled_in_use: list[Movement] = []
+        """Devices that left prepared and unreleased: what must never happen."""
+        self._clock = clock
+        self._chance = chance
+        self._spec = spec
+        self._plugged: dict[PhysicalID, int] = {}  # with the bus number each sits at
+        self._linked: dict[PhysicalID, None] = {}  # those whose link is up: a rescan finds them
+        self._seen: dict[PhysicalID, Seen] = {}
+        self._prepared: dict[tuple[Uid, PhysicalID], Prepared] = {}
+        self._coming: dict[PhysicalID, asyncio.Task[None]] = {}
+        self._listeners: list[Callable[[], None]] = []
+
+    # --- what the fabric does
+
+    def moved(self, movement: Movement) -> None:
+        """Take note of a device that came or went; a `pool.Listener`."""
+        if movement.present:
+            self._plug(movement.device.id)
+        else:
+            self._pull(movement)
+
+    def _plug(self, device: PhysicalID) -> None:
+        taken = set(self._plugged.values())
+        self._plugged[device] = next(bus for bus in range(FIRST_BUS, 0x100) if bus not in taken)
+        self._expect(device, by_itself=not self._spec.needs_rescan)
+
+    def _expect(self, device: PhysicalID, *, by_itself: bool) -> None:
+        if device not in self._spec.blind_to:
+            coming = self._come(device, by_itself=by_itself)
+            self._coming[device] = asyncio.get_running_loop().create_task(coming)
+
+    async def _come(self, device: PhysicalID, *, by_itself: bool) -> None:
+        await self._clock.sleep(self._spec.hotplug.draw(self._chance.generator))
+        del self._coming[device]
+        self._linked[device] = None
+        if by_itself:
+            self._see(device)
+            self._tell()
+
+    def _pull(self, movement: Movement) -> None:
+        device = movement.device.id
+        used = any(prepared.physical == device for prepared in self._prepared.values())
+        if used and device in self._seen:
+            self.pulled_in_use.append(movement)
+        self._plugged.pop(device, None)
+        self._unlink(device)
+        if self._seen.pop(device, None) is not None:
+            self._tell()
+
+    def _unlink(self, device: PhysicalID) -> None:
+        self._linked.pop(device, None)
+        coming = self._coming.pop(device, None)
+        if coming is not None:
+            coming.cancel()
+
+    def _see(self, device: PhysicalID) -> None:
+        self._seen[device] = Seen(device, device_uuid(device), f"0000:{self._plugged[device]:02x}:00.0")
+
+    def reboot(self) -> None:
+        """Start the node anew: its devices come up again one by one; the disk keeps the checkpoint."""
+        self._seen.clear()
+        for device in self._plugged:
+            self._unlink(device)
+            self._expect(device, by_itself=True)  # at boot the whole bus is scanned
+        self._tell()
+
+    # --- what the plugin does
+
+    def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call back whenever what is seen or prepared has changed. Returns what ends it."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def _tell(self) -> None:
+        for listener in tuple(self._listeners):
+            listener()
+
+    def seen(self) -> tuple[Seen, ...]:
+        """Return the devices in sight, in the order in which they came."""
+        return tuple(self._seen.values())
+
+    def prepared(self) -> tuple[Prepared, ...]:
+        """Return what the checkpoint says is prepared."""
+        return tuple(self._prepared.values())
+
+    async def rescan(self) -> None:
+        """Ask the bus: whatever has a link comes into sight."""
+        new = [device for device in self._linked if device not in self._seen]
+        for device in new:
+            self._see(device)
+        if new:
+            self._tell()
+
+    async def release(self, device: PhysicalID, *, force: bool) -> None:
+        """Take the device off the bus; it is out of sight until a rescan. Refused while it is prepared."""
+        holders = [str(one.claim) for one in self._prepared.values() if one.physical == device]
+        if holders and not force:
+            raise Refused(f"device {device} is prepared for {', '.join(holders)}")
+        if self._seen.pop(device, None) is not None:
+            self._tell()
+
+    async def write(self, prepared: Prepared | None, uid: Uid) -> None:
+        """Put one device of the claim into the checkpoint, or remove all of the claim."""
+        before = tuple(self._prepared.items())
+        if prepared is not None:
+            self._prepared[uid, prepared.physical] = prepared
+        else:
+            self._prepared = {key: value for key, value in before if key[0] != uid}
+        if tuple(self._prepared.items()) != before:
+            self._tell()
+
+
+def device_uuid(device: PhysicalID) -> str:
+    """Return the UUID that a device carries for life, wherever it is plugged in."""
+    return f"GPU-{uuid.uuid5(DEVICES, device)}"
