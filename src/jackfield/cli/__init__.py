@@ -1,0 +1,1 @@
+"""Commands, settings, wiring: the only place that reads the environment and the real clock."""

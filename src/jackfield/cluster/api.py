@@ -205,9 +205,9 @@ class EmbeddedCluster(Client):
         super().__init__(store, feeds, "cluster")
         self.store = store
 
-    def client(self, name: str) -> Client:
-        """Return a new handle, named for the program that gets it."""
-        return Client(self.store, self._feeds, name)
+    def client(self, name: str, handle: type[Client] = Client) -> Client:
+        """Return a new handle, named for the program that gets it; a simulator may have kinds of its own."""
+        return handle(self.store, self._feeds, name)
 
 
 @contextmanager

@@ -132,10 +132,10 @@ def _merged(live: RawValue, part: RawValue, names: Names) -> RawValue:
 def _without(raw: Raw, gone: frozenset[Path], held: frozenset[Path]) -> Raw:
     """Return the object without the paths that nobody holds; whatever becomes empty by that goes too."""
     result = raw
-    # Leaves go before the items they are in: the longest first.
-    for path in sorted(gone - held, key=lambda one: (-len(one), one)):
+    # Items go before their leaves: once a key is cut off, its item cannot be found any more.
+    for path in sorted(gone - held, key=lambda one: (len(one), one)):
         is_item = not path[-1].startswith("f:")
-        if is_item and any(one[: len(path)] == path for one in held):
+        if fields.is_key(path) or (is_item and any(one[: len(path)] == path for one in held)):
             continue
         kept = _cut(result, path, ())
         result = kept if isinstance(kept, dict) else {}

@@ -146,9 +146,8 @@ class Binder:
             if DELETE_PROTECTION not in claim.metadata.finalizers:
                 finalizers = [*claim.metadata.finalizers, DELETE_PROTECTION]
                 claim = await self._write(claim, {"metadata": {"finalizers": finalizers}}, status=False)
-            stamped = msgspec.structs.replace(
-                allocation, allocation_timestamp=allocation.allocation_timestamp or rfc3339(self._clock.now())
-            )
+            now = rfc3339(self._clock.now())
+            stamped = msgspec.structs.replace(allocation, allocation_timestamp=now)
             status["allocation"] = encoded(stamped)
         elif claim.status.allocation is None:
             raise BindingFailedError(PreBind.ERROR, f"claim {name} got deallocated in the meantime")
@@ -225,27 +224,36 @@ class Binder:
             return
         raise BindingFailedError(PreBind.ERROR, f"pod {pod.key} keeps changing")
 
-    async def condition(self, pod: Pod, new: PodCondition) -> bool:
-        """Write the condition PodScheduled, unless it says so already; return whether it was written.
-
-        Nothing comes of it if the pod has changed meanwhile in a way that forbids it: somebody else is at work.
-        """
-        old = next((one for one in pod.status.conditions if one.type == new.type), None)
-        since = old.last_transition_time if old is not None and old.status == new.status else ""
-        new = msgspec.structs.replace(new, last_transition_time=since or rfc3339(self._clock.now()))
-        if old == new and not pod.status.nominated_node_name:
-            return False
-        others = [one for one in pod.status.conditions if one.type != new.type]
-        body: dict[str, object] = {"conditions": [encoded(one) for one in (*others, new)]}
-        if pod.status.nominated_node_name:
-            body["nominatedNodeName"] = None
+    async def condition(self, pod: Pod, new: PodCondition) -> None:
+        """Write the condition PodScheduled, unless the pod says so already or is bound by now."""
         try:
-            await self._cluster.write(
-                Merge(Pod, pod.key, pod.metadata.resource_version, {"status": body}, status=True)
-            )
-        except (Conflict, Gone, Refused, Retry):
-            return False
-        return True
+            for _ in range(WRITES_MAX):
+                status = self._status_with(pod, new)
+                if not status:
+                    return
+                version = pod.metadata.resource_version
+                try:
+                    await self._cluster.write(Merge(Pod, pod.key, version, {"status": status}, status=True))
+                except Conflict:
+                    uid, pod = pod.uid, await self._cluster.read(Pod, pod.key)
+                    if pod.uid != uid or (pod.spec.node_name and new.status != "True"):
+                        return
+                else:
+                    return
+        except (Gone, Refused, Retry):
+            return  # a condition is for people to read; the next attempt writes it again
+
+    def _status_with(self, pod: Pod, new: PodCondition) -> dict[str, object]:
+        """Return what has to be written for the condition to hold; nothing if it does."""
+        status: dict[str, object] = {"nominatedNodeName": None} if pod.status.nominated_node_name else {}
+        old = next((one for one in pod.status.conditions if one.type == new.type), None)
+        same = old is not None and old.status == new.status
+        since = old.last_transition_time if old is not None and same else rfc3339(self._clock.now())
+        new = msgspec.structs.replace(new, last_transition_time=since)
+        if old != new:
+            others = [one for one in pod.status.conditions if one.type != new.type]
+            status["conditions"] = [encoded(one) for one in (*others, new)]
+        return status
 
     # --- leaves
 

@@ -3,6 +3,7 @@
 Knows which change touches which pod or claim, and how each action is carried out. Must not decide anything.
 """
 
+import contextlib
 from collections.abc import Callable, Hashable, Iterator
 from enum import Enum
 from typing import Protocol, TypeVar
@@ -11,17 +12,20 @@ import msgspec
 
 from jackfield.cluster import claims
 from jackfield.cluster.cache import Cache
+from jackfield.cluster.recorder import WARNING, Recorder
 from jackfield.cluster.rounds import Rounds
 from jackfield.model.claim import ResourceClaim, ResourceClaimTemplate
 from jackfield.model.meta import Object
-from jackfield.model.names import Key, Uid, Version
+from jackfield.model.names import Key, Uid, Version, named
 from jackfield.model.node import Node
 from jackfield.model.pod import Pod
-from jackfield.ports import Change, Changed, Clock, Cluster, Deleted, Gone, Merge, Synced
+from jackfield.ports import Change, Changed, Clock, Cluster, Deleted, Gone, Merge, Refused, Synced
 
 T = TypeVar("T", bound=Object)
 
 KINDS: tuple[type[Object], ...] = (Node, Pod, ResourceClaim, ResourceClaimTemplate)
+
+CREATION_FAILED = "FailedResourceClaimCreation"
 
 
 class EndingCluster(Cluster, Protocol):
@@ -55,6 +59,58 @@ class Seen:
         self.pods: Cache[Pod] = Cache({"node": _nodes, "claim": _claims_of_pod, "template": _templates})
         self.claims: Cache[ResourceClaim] = Cache({"owner": _owners, "consumer": _consumers})
         self.templates: Cache[ResourceClaimTemplate] = Cache({})
+
+    def known(self, one: Object) -> Object | None:
+        """Return what is known under the object's name, or None."""
+        match one:
+            case Pod():
+                return self.pods.get(one.key)
+            case ResourceClaim():
+                return self.claims.get(one.key)
+            case ResourceClaimTemplate():
+                return self.templates.get(one.key)
+            case Node():
+                return self.nodes.get(one.key)
+            case _:
+                return None
+
+    def put(self, new: Object) -> bool:
+        """Take an object in; returns False if it is known as well or better."""
+        match new:
+            case Pod():
+                return self.pods.put(new)
+            case ResourceClaim():
+                return self.claims.put(new)
+            case ResourceClaimTemplate():
+                return self.templates.put(new)
+            case Node():
+                return self.nodes.put(new)
+            case _:
+                return False
+
+    def drop(self, gone: Object) -> bool:
+        """Forget an object; returns False if a later one of that name is known, or none."""
+        match gone:
+            case Pod():
+                return self.pods.drop(gone)
+            case ResourceClaim():
+                return self.claims.drop(gone)
+            case ResourceClaimTemplate():
+                return self.templates.drop(gone)
+            case Node():
+                return self.nodes.drop(gone)
+            case _:
+                return False
+
+    def not_among(self, kind: type[Object], keys: frozenset[Key]) -> tuple[Object, ...]:
+        """Return the objects of a kind that a list of all that exist does not name."""
+        caches: dict[type[Object], Callable[[frozenset[Key]], tuple[Object, ...]]] = {
+            Node: self.nodes.not_among,
+            Pod: self.pods.not_among,
+            ResourceClaim: self.claims.not_among,
+            ResourceClaimTemplate: self.templates.not_among,
+        }
+        return caches[kind](keys)
 
     def pod(self, key: Key) -> Pod | None:
         """Return the pod, or None."""
@@ -93,6 +149,7 @@ class ControllerManager:
     def __init__(self, cluster: EndingCluster, clock: Clock) -> None:
         self._cluster = cluster
         self._rounds: Rounds[Round] = Rounds(cluster, clock)
+        self._recorder = Recorder(cluster, clock, "resource-claim-controller")
         self._seen = Seen()
 
     @property
@@ -114,47 +171,19 @@ class ControllerManager:
             case Deleted(object=gone):
                 self._drop(gone)
             case Synced(kind=kind, keys=keys):
-                for one in self._missing(kind, keys):
+                for one in self._seen.not_among(kind, keys):
                     self._drop(one)
 
-    def _missing(self, kind: type[Object], keys: frozenset[Key]) -> tuple[Object, ...]:
-        not_among: dict[type[Object], Callable[[frozenset[Key]], tuple[Object, ...]]] = {
-            Node: self._seen.nodes.not_among,
-            Pod: self._seen.pods.not_among,
-            ResourceClaim: self._seen.claims.not_among,
-            ResourceClaimTemplate: self._seen.templates.not_among,
-        }
-        return not_among[kind](keys)
-
     def _put(self, new: Object) -> None:
-        # What a change touches is asked before and after it: it may have left something behind.
-        before = tuple(self._touched(new))
-        match new:
-            case Pod():
-                self._seen.pods.put(new)
-            case ResourceClaim():
-                self._seen.claims.put(new)
-            case ResourceClaimTemplate():
-                self._seen.templates.put(new)
-            case Node():
-                self._seen.nodes.put(new)
-            case _:
-                return
-        self._rounds.mark(*before, *self._touched(new))
+        # What a change touches is asked of the old and of the new: another object may have taken the name.
+        old = self._seen.known(new)
+        before = tuple(self._touched(old)) if old is not None else ()
+        if self._seen.put(new):
+            self._rounds.mark(*before, *self._touched(new))
 
     def _drop(self, gone: Object) -> None:
-        match gone:
-            case Pod():
-                self._seen.pods.drop(gone)
-            case ResourceClaim():
-                self._seen.claims.drop(gone)
-            case ResourceClaimTemplate():
-                self._seen.templates.drop(gone)
-            case Node():
-                self._seen.nodes.drop(gone)
-            case _:
-                return
-        self._rounds.mark(*self._touched(gone))
+        if self._seen.drop(gone):
+            self._rounds.mark(*self._touched(gone))
 
     def _touched(self, one: Object) -> Iterator[Round]:
         """Yield the rounds that a change of an object calls for; costs its neighbourhood."""
@@ -182,7 +211,10 @@ class ControllerManager:
         match one.subject:
             case Subject.POD:
                 pod = self._seen.pod(one.key)
-                return claims.pod_actions(pod, self._seen) if pod else ()
+                if pod is None:
+                    return ()
+                await self._ask_for_node(pod)
+                return claims.pod_actions(pod, self._seen)
             case Subject.CLAIM:
                 claim = self._seen.claim(one.key)
                 if claim is None:
@@ -190,24 +222,39 @@ class ControllerManager:
                 await self._ask_for_absent(claim)
                 return claims.claim_actions(claim, self._seen)
 
+    async def _ask_for_node(self, pod: Pod) -> None:
+        """Read a node that nobody has told of: it may be new, and its pods must not go for that."""
+        node = named(pod.spec.node_name)
+        if node.name and self._seen.node(node) is None:
+            with contextlib.suppress(Gone):
+                self._put(await self._cluster.read(Node, node))
+
     async def _ask_for_absent(self, claim: ResourceClaim) -> None:
         """Read pods that nobody has told of: an event may be late, and a claim must not be taken from a new pod."""
         for key in claims.absent_consumers(claim, self._seen):
-            try:
+            with contextlib.suppress(Gone):
                 self._put(await self._cluster.read(Pod, key))
-            except Gone:
-                continue
 
     async def _act(self, action: claims.Action) -> None:
         match action:
             case claims.Create(claim=claim):
-                self._put(await self._cluster.create(claim))
+                await self._make(claim)
             case claims.Delete(kind=kind, key=key, version=version, at_once=at_once):
                 await self._cluster.delete(kind, key, version, grace_seconds=0 if at_once else None)
             case claims.Release(claim=claim):
                 await self._release(claim)
             case Merge():
                 self._put(await self._cluster.write(action))
+
+    async def _make(self, claim: ResourceClaim) -> None:
+        try:
+            self._put(await self._cluster.create(claim))
+        except Refused as refused:
+            # The template is at fault, and only the pod's owner can mend it: tell them.
+            owner = claims.owner_pod(claim)
+            pod = self._seen.pod(Key(claim.key.namespace, owner.name)) if owner else None
+            if pod is not None:
+                await self._recorder.tell(pod, CREATION_FAILED, str(refused), WARNING)
 
     async def _release(self, claim: ResourceClaim) -> None:
         # The devices go before the protection: unprotected, the claim could vanish while it still holds them.

@@ -58,7 +58,7 @@ class ClaimsCycle:
         self.claims = claims
         self.pending = tuple(one for one in claims if one.status.allocation is None)
         self.settled = tuple(one for one in claims if one.status.allocation is not None)
-        self.signature = msgspec.msgpack.encode([_demand(one) for one in self.pending])
+        self.signature = msgspec.msgpack.encode([one.spec for one in self.pending])
         """What is still asked for; pods that ask for the same get the same answer."""
         self.unavailable: dict[Key, ResourceClaim] = {}
         self.results: dict[NodeName, tuple[AllocationResult, ...]] = {}
@@ -160,9 +160,9 @@ class DynamicResources:
 
     def _allocate(self, cycle: ClaimsCycle, node: Node) -> tuple[AllocationResult, ...] | None:
         # Taking more devices never makes claims fit that did not: an answer of no stands until something is freed.
-        if self._unfit_since != self._cache.freed or len(self._unfit) > _UNFIT_MAX:
+        if self._unfit_since != self._cache.devices_freed or len(self._unfit) > _UNFIT_MAX:
             self._unfit.clear()
-            self._unfit_since = self._cache.freed
+            self._unfit_since = self._cache.devices_freed
         known = (cycle.signature, node.name)
         if known in self._unfit:
             return None
@@ -266,10 +266,6 @@ def _classes(claim: ResourceClaim) -> list[tuple[str, str]]:
             names.append((request.name, request.exactly.device_class_name))
         names += [(f"{request.name}/{one.name}", one.device_class_name) for one in request.first_available]
     return names
-
-
-def _demand(claim: ResourceClaim) -> object:
-    return (claim.metadata.namespace, claim.spec)
 
 
 def _rank(request: DeviceRequest, result: AllocationResult) -> int:

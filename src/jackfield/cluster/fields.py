@@ -112,6 +112,13 @@ def is_keyed(names: Names) -> bool:
     return names in KEYED
 
 
+def is_key(path: Path) -> bool:
+    """Return whether a field is part of what its item is told apart by; it lives as long as the item."""
+    if len(path) < 2 or not path[-2].startswith("k:"):  # noqa: PLR2004 - an item and its field
+        return False
+    return path[-1].removeprefix("f:") in msgspec.json.decode(path[-2].removeprefix("k:"))
+
+
 def _element(names: Names) -> Callable[[RawValue], str] | None:
     if names in SETS:
         return lambda value: f"v:{_text(value)}"

@@ -21,8 +21,6 @@ from jackfield.model.node import HEARTBEATS, Node, NodeCondition
 from jackfield.ports import Clock, Cluster, Conflict, Gone, Merge, Refused, Retry
 
 READY = "Ready"
-PATCHES_MAX = 10
-RETRY_SECONDS = Seconds(1.0)
 
 
 class MachineSettings(msgspec.Struct, frozen=True):
@@ -145,7 +143,8 @@ class Machines:
         await self._patch(Merge(Node, named(name), Version(""), {"status": body}, status=True))
 
     async def _patch(self, patch: Merge) -> None:
-        for _ in range(PATCHES_MAX):
+        """Write, however long that takes: a machine that cannot reach the API tries on."""
+        while True:
             try:
                 await self._cluster.write(patch)
             except Retry as retry:

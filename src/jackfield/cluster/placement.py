@@ -48,6 +48,8 @@ class Unplaced(msgspec.Struct, frozen=True):
 
     message: str
     plugins: frozenset[Plugin]
+    likeness: bytes = b""
+    """Pods of the same likeness are refused alike; empty for a pod like no other."""
     give_up: tuple[ResourceClaim, ...] = ()
 
 
@@ -63,7 +65,7 @@ class Placement:
         self._percentage = percentage
         self._start = 0
         self._known: dict[bytes, Unplaced] = {}
-        self._known_since = -1
+        self._known_since = (-1, -1)
 
     def place(self, info: PodInfo, now: Seconds) -> Placed | Unplaced:
         """Return where the pod goes. Raises AllocationError if that cannot be told."""
@@ -74,16 +76,17 @@ class Placement:
         if cycle.settled:
             return self._search(cycle, now)
         # Pods alike are refused alike, until something is freed or added.
-        if self._known_since != self._cache.freed or len(self._known) > _KNOWN_MAX:
+        freed = (self._cache.room_freed, self._cache.devices_freed)
+        if self._known_since != freed or len(self._known) > _KNOWN_MAX:
             self._known.clear()
-            self._known_since = self._cache.freed
+            self._known_since = freed
         likeness = _likeness(cycle)
         known = self._known.get(likeness)
         if known is not None:
             return known
         found = self._search(cycle, now)
         if isinstance(found, Unplaced):
-            self._known[likeness] = found
+            found = self._known[likeness] = msgspec.structs.replace(found, likeness=likeness)
         return found
 
     def _search(self, cycle: ClaimsCycle, now: Seconds) -> Placed | Unplaced:
@@ -99,7 +102,7 @@ class Placement:
         return Unplaced(
             no_node(len(names), tally(refusals), after),
             frozenset(one.plugin for one in refusals),
-            disposable(cycle),
+            give_up=disposable(cycle),
         )
 
     def _batches(self, info: PodInfo, wanted: int, refusals: list[Refusal]) -> Iterator[list[NodeInfo]]:

@@ -30,8 +30,10 @@ class SchedulerCache:
         self.classes: dict[Key, DeviceClass] = {}
         self.names: list[NodeName] = []
         """The nodes that are there, in order."""
-        self.freed = 0
-        """Goes up whenever something happened that may let a pod fit that did not before."""
+        self.room_freed = 0
+        """Goes up whenever a pod may fit on a node that did not before, its claims aside."""
+        self.devices_freed = 0
+        """Goes up whenever claims may be met on a node that could not be before."""
         self.offered = 0
         """Goes up whenever slices or classes changed."""
         self.on_claim: Callable[[ResourceClaim | None, ResourceClaim], None] = _nobody
@@ -57,7 +59,8 @@ class SchedulerCache:
         if info.node is None:
             bisect.insort(self.names, node.name)
         info.put(node)
-        self.freed += matters
+        self.room_freed += matters
+        self.devices_freed += matters
         return matters
 
     def drop_node(self, name: NodeName) -> None:
@@ -104,8 +107,8 @@ class SchedulerCache:
 
     def assume(self, info: PodInfo, node: NodeName) -> None:
         """Count a pod against the node that was decided for it."""
-        self._assumed[info.uid] = node
         self._put_on(info, node)
+        self._assumed[info.uid] = node
 
     def forget(self, uid: Uid) -> bool:
         """Undo `assume`, unless an event has confirmed it; return whether room was freed."""
@@ -131,7 +134,7 @@ class SchedulerCache:
         info.remove(uid)
         if info.node is None and not info.pods:
             del self._nodes[name]
-        self.freed += 1
+        self.room_freed += 1
         return True
 
     # --- slices and classes
@@ -158,7 +161,7 @@ class SchedulerCache:
 
     def _offer(self) -> None:
         self.offered += 1
-        self.freed += 1
+        self.devices_freed += 1
 
     # --- claims
 
@@ -217,7 +220,7 @@ class SchedulerCache:
             return
         # Another claim may hold the same device if an answer got lost: what is left is counted, not subtracted.
         self._allocated = None
-        self.freed += 1
+        self.devices_freed += 1
 
 
 def _nobody(_old: ResourceClaim | None, _new: ResourceClaim) -> None:

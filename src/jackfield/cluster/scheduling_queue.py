@@ -5,6 +5,9 @@ priority, then age; a pod without a node waits until an event that one of the pl
 five minutes; after each refusal it backs off for 1 s, 2 s, ... 10 s, but is taken out of its backoff early when there
 is nothing else to do; a pod whose attempt ended in an error is not. Must not know what a pod is, nor what an attempt
 is. Time comes in as `now`.
+
+Of pods that are alike, an event wakes the first alone, and the next follows when that one did not find the door still
+closed. The outcome is the same as if all were tried, without a thousand attempts for every device that becomes free.
 """
 
 import heapq

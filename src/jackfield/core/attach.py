@@ -4,16 +4,15 @@ Knows the states of rule 2 and the orders of rules 5, 13, 15 and 16; orders to m
 `quiet`. Must not know which manager it is.
 """
 
-from jackfield.core import naming, quiet, room
+from jackfield.core import naming, quiet
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import (
-    FINALIZER,
     RELEASED,
     VISIBLE,
     ComposableResource,
     ResourceState,
 )
-from jackfield.model.fabric import Order
+from jackfield.model.fabric import Machine, Order
 from jackfield.model.meta import holds
 from jackfield.model.names import FabricName, Key, NodeName, PhysicalID, Seconds, seconds
 from jackfield.model.node import Node
@@ -29,7 +28,7 @@ from jackfield.model.plan import (
     Waiting,
 )
 from jackfield.model.pod import Pod
-from jackfield.model.policy import Policy
+from jackfield.model.policy import DRIVER, Policy
 from jackfield.model.slice import ResourceSlice
 from jackfield.model.view import Delta, InventoryChanged, ObjectChanged, View
 
@@ -69,6 +68,8 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[str, ...]:
 
 def _resources(view: View, one: object) -> tuple[str, ...]:
     match one:
+        case ComposableResource(state=ResourceState.DETACHING | ResourceState.DELETING):
+            return (one.metadata.name, *_waiting(view, one.node))  # what leaves makes room
         case ComposableResource():
             return (one.metadata.name,)
         case ResourceClaim():
@@ -127,12 +128,10 @@ def _attach(view: View, resource: ComposableResource, policy: Policy, now: Secon
         return _withdraw(view, resource, policy, now, reason)
     if resource.status.cdi_device_id:
         return _come_online(view, resource, policy)
-    if policy.paused or _fabric(resource, policy) in policy.fabrics_paused:
-        return Plan(waiting=(_wait(resource, "Paused", "attaching to be resumed"),))
-    inventory = view.inventory(_fabric(resource, policy))
-    if inventory is None:
-        return Plan(waiting=(_wait(resource, "Silent", "the fabric manager to answer"),))
-    if not inventory.traits.knows_orders:
+    obstacle = _obstacle(view, resource, policy)
+    if obstacle is not None:
+        return Plan(waiting=(obstacle,), again_at=_deadline(resource, policy))
+    if not _knows_orders(view, resource, policy):
         return quiet.attach(view, resource, order(resource, policy, view), policy, now)
     attach = Attach(
         phase=Phase.ATTACHING,
@@ -147,6 +146,39 @@ def _attach(view: View, resource: ComposableResource, policy: Policy, now: Secon
     )
 
 
+def _obstacle(view: View, resource: ComposableResource, policy: Policy) -> Waiting | None:
+    """Return what an order must wait for before it may be sent, or sent again."""
+    if _paused(resource, policy):
+        return _wait(resource, "Paused", "attaching to be resumed")
+    inventory, machine = view.inventory(_fabric(resource, policy)), view.machine(resource.node)
+    if inventory is None:
+        return _wait(resource, "Silent", "the fabric manager to answer")
+    if not inventory.traits.chooses_device and not order(resource, policy, view).device:
+        # An order without a device would be filled with any.
+        return _wait(resource, "Missing", f"{resource.device} to be in the inventory again")
+    if machine is not None and _full(view, resource, machine, inventory.fabric):
+        return _wait(resource, "Room", f"one of the {machine.slots} slots of {resource.node} to be free")
+    return None
+
+
+def _full(view: View, resource: ComposableResource, machine: Machine, fabric: FabricName) -> bool:
+    """Whether what leaves the node has not left yet: its manager would refuse, and the node would be blamed."""
+    there = view.attached(machine.node)
+    nobodys = [one for one in there if one.ours and view.resource_with(fabric, one.id) is None]
+    if any(one.order in {"", resource.order} for one in nobodys):
+        return False  # it may be what was ordered, though nobody has said so yet
+    ahead = [one for one in _waiting(view, machine.node) if one < resource.metadata.name]
+    return max(len(there), len(there) - len(nobodys) + len(ahead)) >= machine.slots
+
+
+def _waiting(view: View, node: NodeName) -> tuple[str, ...]:
+    return tuple(
+        one.metadata.name
+        for one in view.resources_on(node)
+        if one.state is ResourceState.ATTACHING and not one.status.cdi_device_id
+    )
+
+
 def _give_up(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> str:
     """Return why an attach is given up; empty if it goes on."""
     if resource.status.error:
@@ -155,26 +187,34 @@ def _give_up(view: View, resource: ComposableResource, policy: Policy, now: Seco
         return "nobody wants it any more"
     if view.node(resource.node) is None:
         return f"node {resource.node} is gone"
-    if now >= _deadline(resource, policy):
+    if now >= _deadline(resource, policy) and not _seen(view, resource):
         return f"it did not come within {policy.attach_deadline_seconds:.0f} s"
+    return _mistaken(view, resource)
+
+
+def _mistaken(view: View, resource: ComposableResource) -> str:
+    """Return what is wrong with the device that the manager attached; empty if it is the one that was meant."""
+    assert resource.device is not None
+    meant, got = view.physical(resource.device), resource.status.cdi_device_id
+    if got and meant is not None and meant.id != got:
+        return f"the manager attached {got} instead of {meant.id}"
+    shown = next((one for one in view.attached(resource.node) if one.id == got), None)
+    if shown is not None and shown.model != resource.spec.model:
+        return f"the manager attached {got}, which is of model {shown.model}"
     return ""
 
 
 def _withdraw(view: View, resource: ComposableResource, policy: Policy, now: Seconds, reason: str) -> Plan:
-    if (
-        resource.record is not None or resource.holder
-    ):  # rule 13; cannot be while attaching, but is not ours to assume
+    # Rule 13; neither can be while it is attaching, but that is not ours to assume.
+    if resource.record is not None or resource.holder:
         return Plan(waiting=(_wait(resource, "Recorded", "its claim to be forgotten"),))
-    inventory = view.inventory(_fabric(resource, policy))
-    if inventory is not None and not inventory.traits.knows_orders:
-        again = quiet.may_give_up(view, resource, inventory.fabric, now)
-        if again > now:
-            return Plan(
-                waiting=(_wait(resource, "Quiet", "the manager to be quiet about it"),), again_at=again
-            )
+    if not _knows_orders(view, resource, policy):
+        unsettled = quiet.unsettled(view, resource, order(resource, policy, view), now)
+        if unsettled is not None:
+            return unsettled
     actions: list[AnyAction] = []
-    blamed = resource.status.error or now >= _deadline(resource, policy)
-    if blamed and resource.device is not None and not _blamed(view, resource):
+    if _to_blame(view, resource, policy, now):
+        assert resource.device is not None
         blame = Blame(
             phase=Phase.ATTACHING, node=resource.node, device=resource.device, at=now, because=reason
         )
@@ -183,45 +223,70 @@ def _withdraw(view: View, resource: ComposableResource, policy: Policy, now: Sec
     return Plan(tuple(actions))
 
 
-def _blamed(view: View, resource: ComposableResource) -> bool:
+def _to_blame(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> bool:
+    """Whether device and node failed together and nobody has noted it; a pause or a silence is not their fault."""
+    if view.node(resource.node) is None:
+        return False
+    late = now >= _deadline(resource, policy) and not resource.deleting and _heard(view, resource, policy)
+    if not (resource.status.error or late or _mistaken(view, resource)):
+        return False
     since = seconds(resource.metadata.creation_timestamp)
-    return any(one.device == resource.device and one.at >= since for one in view.failures_on(resource.node))
+    known = view.failures_on(resource.node)
+    return all(one.device != resource.device or one.at < since for one in known)
 
 
 def _come_online(view: View, resource: ComposableResource, policy: Policy) -> Plan:
-    """Online needs Visible on this very object (rule 6); in `reschedule` the vendor's driver is the eye."""
-    model = policy.model(resource.spec.model)
-    by_plugin = holds(resource.status.conditions, VISIBLE)
-    by_driver = model is not None and not model.binds and bool(view.published(resource.status.device_id))
-    if by_plugin or by_driver:
+    """Online needs Visible on this very object (rule 6)."""
+    if _seen(view, resource):
         return Plan((_mark(resource, ResourceState.ONLINE, Phase.ONLINE, f"{resource.node} sees it"),))
     waiting = _wait(resource, "Visible", f"{resource.node} to see {resource.status.cdi_device_id}")
     return Plan(waiting=(waiting,), again_at=_deadline(resource, policy))
 
 
+def _seen(view: View, resource: ComposableResource) -> bool:
+    """Whether the node sees the device; in `reschedule` its vendor's driver is the eye."""
+    if not resource.status.cdi_device_id:
+        return False
+    if _binds(resource):
+        return holds(resource.status.conditions, VISIBLE)
+    slices = (view.slice_with(name) for name in view.published(resource.status.device_id))
+    # Until its driver looks again, the node it came from may still publish it.
+    return any(one is not None and one.spec.node_name == resource.node for one in slices)
+
+
 def _stay(view: View, resource: ComposableResource) -> Plan:
+    """Stay until somebody asks for its end; then a record, a holder or a claim on the vendor's name is the lock.
+
+    A claim that was allocated the device and is not recorded does not keep it (rule 13): it is not served by a
+    resource that is on its way out, so each would wait for the other. It is served by the next one.
+    """
     if not resource.deleting:
         return Plan()
     if not resource.spec.force_detach:
         if resource.record is not None or resource.holder:
             return Plan(waiting=(_wait(resource, "Recorded", "its claim to be forgotten"),))
-        holders = room.holders(view, resource)
-        if holders:
-            return Plan(waiting=(_wait(resource, "Claimed", f"claim {holders[0].key} to give it up"),))
+        users = _users(view, resource)
+        if users:
+            return Plan(waiting=(_wait(resource, "Claimed", f"claim {users[0].key} to give it up"),))
     reason = "force_detach was asked for" if resource.spec.force_detach else "nobody holds it"
     return Plan((_mark(resource, ResourceState.DETACHING, Phase.DETACHED, reason),))
 
 
+def _users(view: View, resource: ComposableResource) -> tuple[ResourceClaim, ...]:
+    """Return the claims that have the device under its vendor's name, where our record does not protect them."""
+    names = () if _binds(resource) else view.published(resource.status.device_id)
+    return tuple(claim for name in names for claim in view.claims_holding(name))
+
+
 def _detach(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> Plan:
-    waiting = _not_released(view, resource, policy)
+    waiting = _not_released(view, resource)
     if waiting:
         return Plan(waiting=(_wait(resource, "Released", waiting),))
-    inventory = view.inventory(_fabric(resource, policy))
-    if inventory is None:
+    if view.inventory(_fabric(resource, policy)) is None:
         return Plan(waiting=(_wait(resource, "Silent", "the fabric manager to answer"),))
-    if policy.paused or _fabric(resource, policy) in policy.fabrics_paused:
+    if _paused(resource, policy):
         return Plan(waiting=(_wait(resource, "Paused", "detaching to be resumed"),))
-    if not inventory.traits.knows_orders:
+    if not _knows_orders(view, resource, policy):
         return quiet.detach(view, resource, order(resource, policy, view), policy, now)
     detach = Detach(
         phase=Phase.DETACHED,
@@ -235,17 +300,14 @@ def _detach(view: View, resource: ComposableResource, policy: Policy, now: Secon
     )
 
 
-def _not_released(view: View, resource: ComposableResource, policy: Policy) -> str:
+def _not_released(view: View, resource: ComposableResource) -> str:
     """Return who has not let go yet; empty when the fabric may be asked."""
     if holds(resource.status.conditions, RELEASED) or _node_gone(view, resource.node):
         return ""
-    model = policy.model(resource.spec.model)
-    if model is not None and not model.binds:
-        users = [
-            one for name in view.published(resource.status.device_id) for one in view.claims_holding(name)
-        ]
-        return f"claim {users[0].key} to give it up" if users and not resource.spec.force_detach else ""
-    return f"the plugin on {resource.node} to release it"
+    if _binds(resource):
+        return f"the plugin on {resource.node} to release it"
+    users = _users(view, resource)
+    return f"claim {users[0].key} to give it up" if users and not resource.spec.force_detach else ""
 
 
 def _node_gone(view: View, node: NodeName) -> bool:
@@ -253,6 +315,25 @@ def _node_gone(view: View, node: NodeName) -> bool:
 
 
 # --- small things
+
+
+def _binds(resource: ComposableResource) -> bool:
+    """Whether our own driver drives the device; asked of its name, since its model may have left the policy."""
+    return resource.device is not None and resource.device.driver == DRIVER
+
+
+def _paused(resource: ComposableResource, policy: Policy) -> bool:
+    return policy.paused or _fabric(resource, policy) in policy.fabrics_paused
+
+
+def _heard(view: View, resource: ComposableResource, policy: Policy) -> bool:
+    return not _paused(resource, policy) and view.inventory(_fabric(resource, policy)) is not None
+
+
+def _knows_orders(view: View, resource: ComposableResource, policy: Policy) -> bool:
+    """Whether the manager does the same order once; before it has shown itself, the mark of a call says it does not."""
+    inventory = view.inventory(_fabric(resource, policy))
+    return inventory.traits.knows_orders if inventory is not None else not resource.sent[0]
 
 
 def _deadline(resource: ComposableResource, policy: Policy) -> Seconds:
@@ -287,7 +368,6 @@ def _mark(resource: ComposableResource, state: ResourceState, phase: Phase, beca
 
 
 def _free(resource: ComposableResource, because: str) -> FreeResource:
-    assert FINALIZER in resource.metadata.finalizers
     return FreeResource(
         phase=Phase.DETACHED,
         resource=resource.metadata.name,

@@ -21,11 +21,13 @@ Amounts = dict[str, int]
 def decide(view: View, group: str, policy: Policy, now: Seconds) -> Plan:
     """Return the nodes that must be added to a group so that every pod has a node with room."""
     del now
+    if not view.pods_unschedulable():
+        return Plan()
     template = next((one for one in policy.node_groups if one.name == group), None)
     if template is None:
         return Plan()
     members = view.nodes_in_group(group)
-    coming = [_free(view, one) for one in members if not one.ready]
+    coming = [_free(view, one) for one in view.nodes() if _booting(one)]
     actions: list[AddNode] = []
     waiting: list[Waiting] = []
     for pod in view.pods_unschedulable():
@@ -75,6 +77,11 @@ def _add(group: NodeGroup, members: tuple[Node, ...], added: int, pod: Pod) -> A
     )
     because = f"pod {pod.key} fits no node, and would fit one of group {group.name}"
     return AddNode(phase=Phase.SCALED, node=node, because=because)
+
+
+def _booting(node: Node) -> bool:
+    """A node whose kubelet has not said anything yet has been ordered and is on its way."""
+    return not node.deleting and all(one.type != "Ready" for one in node.status.conditions)
 
 
 def _open(node: Node) -> bool:

@@ -8,7 +8,7 @@ from jackfield.model.host import Facts, Seen
 from jackfield.model.meta import holds
 from jackfield.model.names import Seconds
 from jackfield.model.plan import MarkVisible, Phase, Plan, Release, Rescan, Waiting
-from jackfield.model.policy import Policy
+from jackfield.model.policy import DRIVER, Policy
 from jackfield.model.view import Delta, FactsChanged, ObjectChanged, View
 
 
@@ -18,8 +18,7 @@ def decide(view: View, name: str, policy: Policy, now: Seconds) -> Plan:
     facts = view.facts(resource.node) if resource is not None else None
     if resource is None or facts is None:
         return Plan()
-    model = policy.model(resource.spec.model)
-    if model is None or not model.binds:
+    if resource.device is None or resource.device.driver != DRIVER:
         return Plan()  # another driver's device
     match resource.state:
         case ResourceState.ATTACHING if resource.status.cdi_device_id:

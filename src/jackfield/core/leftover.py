@@ -6,6 +6,7 @@ Knows when a claim is left over. Must not clear one that a pod may still use.
 
 from jackfield.core import naming
 from jackfield.model.claim import ResourceClaim
+from jackfield.model.composition import ComposableResource, Record
 from jackfield.model.meta import holds
 from jackfield.model.names import Key, Seconds
 from jackfield.model.plan import ClearClaim, Phase, Plan, Waiting
@@ -20,7 +21,8 @@ def decide(view: View, key: Key, policy: Policy, now: Seconds) -> Plan:
     claim = view.claim(key)
     if claim is None or claim.status.reserved_for or not _ours(claim, policy):
         return Plan()
-    if any(_held(view, claim, result.id) for result in claim.results):
+    resources = (view.resource_of(result.id) for result in claim.results)
+    if any(one is not None and one.holder == claim.uid for one in resources):
         return Plan(waiting=(Waiting(f"claim/{key}", "Held", "its device to be unprepared"),))
     pods = view.pods_using(key)
     if pods:
@@ -43,10 +45,11 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[Key, ...]:
         case ObjectChanged(new=ResourceClaim() as claim):
             return (claim.key,) if _ours(claim, policy) and not claim.status.reserved_for else ()
         case ObjectChanged(old=Pod() as pod, new=new):
-            gone = new is None or (isinstance(new, Pod) and new.finished)
-            return (
-                tuple(Key(pod.metadata.namespace, name) for name in pod.claim_names if name) if gone else ()
-            )
+            if isinstance(new, Pod) and not new.finished:
+                return ()
+            return tuple(Key(pod.metadata.namespace, name) for name in pod.claim_names if name)
+        case ObjectChanged(old=ComposableResource(record=Record(claim=claim_key), holder=holder)) if holder:
+            return (claim_key,)  # it may have been unprepared
         case _:
             return ()
 
@@ -56,8 +59,3 @@ def _ours(claim: ResourceClaim, policy: Policy) -> bool:
         READY in result.binding_conditions and naming.fabric_of(result.id, policy) is not None
         for result in claim.results
     )
-
-
-def _held(view: View, claim: ResourceClaim, device: object) -> bool:
-    resources = [one for one in view.resources_on(claim.node) if one.device == device]
-    return any(one.holder == claim.uid for one in resources)

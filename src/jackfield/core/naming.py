@@ -4,11 +4,14 @@ Knows how fabrics, models and devices are spelt in the API. Must not know their 
 """
 
 import hashlib
+import re
 
 from jackfield.model.names import DeviceID, FabricName, NodeName, PhysicalID
 from jackfield.model.policy import DRIVER, DeviceModel, Policy
 
-_PLAIN_MAX = 12
+_LABEL_MAX = 63
+_DIGEST_LENGTH = 12
+_DNS_LABEL = re.compile("[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
 def pool(fabric: FabricName, model: DeviceModel) -> str:
@@ -18,7 +21,8 @@ def pool(fabric: FabricName, model: DeviceModel) -> str:
 
 def device(fabric: FabricName, model: DeviceModel, physical: PhysicalID) -> DeviceID:
     """Return the name for life of a device that the manager lets us choose."""
-    return DeviceID(model.driver_name, pool(fabric, model), f"{model.k8s_device_name}-{slug(physical)}")
+    end = slug(physical, _LABEL_MAX - len(model.k8s_device_name) - 1)
+    return DeviceID(model.driver_name, pool(fabric, model), f"{model.k8s_device_name}-{end}")
 
 
 def slot(fabric: FabricName, model: DeviceModel, number: int) -> DeviceID:
@@ -38,12 +42,9 @@ def resource(fabric: FabricName, name: DeviceID) -> str:
 
 
 def request(node: NodeName, model: DeviceModel) -> str:
-    """Return the name of the scaler's request for a node and a model."""
+    """Return the name of the scaler's request for a node and a model; it is a label's value on its resources."""
     plain = f"jackfield-{model.k8s_device_name}-{node}"
     return plain if len(plain) <= _LABEL_MAX else f"{plain[: _LABEL_MAX - 9]}-{_digest(plain)[:8]}"
-
-
-_LABEL_MAX = 63  # a request's name is a label's value on its resources
 
 
 def slice_name(driver: str, pool_name: str, index: int) -> str:
@@ -70,16 +71,19 @@ def fabric_of(name: DeviceID, policy: Policy) -> FabricName | None:
 
 def model_of(name: DeviceID, policy: Policy) -> DeviceModel | None:
     """Return the model of a device, or None for what is not ours."""
-    model = policy.model_of_device(name.device.rpartition("-")[0])
-    return model if model is not None and model.driver_name == name.driver else None
+    for (
+        model
+    ) in policy.models:  # no model's name begins with another's and a dash: `policies.faults` sees to it
+        if model.driver_name == name.driver and name.device.startswith(f"{model.k8s_device_name}-"):
+            return model
+    return None
 
 
-def slug(physical: PhysicalID) -> str:
-    """Return the manager's id as part of a DNS label without dashes: itself if short and plain, else a digest."""
-    plain = physical.lower()
-    if len(plain) <= _PLAIN_MAX and plain.isascii() and plain.isalnum():
-        return plain
-    return _digest(physical)[:_PLAIN_MAX]
+def slug(physical: PhysicalID, length_max: int) -> str:
+    """Return the manager's id as the end of a DNS label: itself if it may stand there, else a digest."""
+    if len(physical) <= length_max and _DNS_LABEL.fullmatch(physical):
+        return physical
+    return _digest(physical)[:_DIGEST_LENGTH]
 
 
 def _digest(text: str) -> str:

@@ -8,7 +8,7 @@ import msgspec
 
 from jackfield.model.claim import DeviceRequestAllocationResult, ResourceClaim
 from jackfield.model.composition import ComposableResource, ResourceState
-from jackfield.model.host import Facts
+from jackfield.model.host import Facts, Prepared
 from jackfield.model.names import DeviceID, Seconds
 from jackfield.model.plan import (
     AnyAction,
@@ -49,11 +49,11 @@ def decide(view: View, key: PrepareKey, policy: Policy, now: Seconds) -> Plan:
         found = _device(view, key, claim, result, facts)
         if isinstance(found, Refusal):
             return _refused(key, found)
-        if found.holder != key.uid:
+        prepared = any(one.uid == key.uid and one.device == str(result.id) for one in facts.prepared)
+        if not prepared or found.holder != key.uid:
+            # Written though it may be there: the view of the resource may be old, and the version asks it live.
             holds.append(_hold(found, claim))
-        if not any(
-            one.uid == key.uid and one.physical == found.status.cdi_device_id for one in facts.prepared
-        ):
+        if not prepared:
             writes.append(_write(key, result.id, found))
     return Plan((*holds, *writes))
 
@@ -88,9 +88,16 @@ def _device(
     for one in facts.prepared:
         if one.physical == physical and one.uid != claim.uid:
             return Refusal(f"{name} to be unprepared for claim {one.claim}")
-        if one.uid == claim.uid and one.device not in {str(each.id) for each in claim.results}:
+        if one.uid == claim.uid and not _still(view, claim, one):
             return Refusal(f"{one.device}, which this claim had before, to be unprepared")
     return resource
+
+
+def _still(view: View, claim: ResourceClaim, prepared: Prepared) -> bool:
+    """Whether the claim has what was prepared for it: the device by its name, and the same one behind the name."""
+    result = next((one for one in claim.results if str(one.id) == prepared.device), None)
+    resource = view.resource_of(result.id) if result is not None else None
+    return resource is not None and resource.status.cdi_device_id == prepared.physical
 
 
 def _hold(resource: ComposableResource, claim: ResourceClaim) -> Hold:

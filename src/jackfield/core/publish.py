@@ -14,7 +14,8 @@ from jackfield.model.composition import ComposableResource, ResourceState
 from jackfield.model.device import Device, DeviceAttribute, DeviceCapacity
 from jackfield.model.fabric import FabricDevice, Inventory
 from jackfield.model.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, ObjectMeta
-from jackfield.model.names import DeviceID, FabricName, NodeName, Seconds
+from jackfield.model.names import NEVER, DeviceID, FabricName, NodeName, Seconds
+from jackfield.model.node import Node
 from jackfield.model.plan import Phase, Plan, PutSlice, SliceKey
 from jackfield.model.policy import (
     FAILED,
@@ -25,7 +26,15 @@ from jackfield.model.policy import (
     Policy,
 )
 from jackfield.model.slice import ResourcePool, ResourceSlice, ResourceSliceSpec
-from jackfield.model.view import Delta, FactsChanged, InventoryChanged, ObjectChanged, SupplyChanged, View
+from jackfield.model.view import (
+    Delta,
+    FactsChanged,
+    Failure,
+    InventoryChanged,
+    ObjectChanged,
+    SupplyChanged,
+    View,
+)
 
 WHOLE_POOL = -1
 """The index of a SliceKey that means the pool itself: which devices it has, and in which slice each is."""
@@ -41,6 +50,9 @@ DEVICE_FAILURES_MAX = 2
 
 class Open(msgspec.Struct, frozen=True):
     """Offered to every node of the fabric that has room."""
+
+    but: tuple[NodeName, ...] = ()
+    """Nodes on which it failed lately: the same pair is not tried again so soon."""
 
 
 class Pinned(msgspec.Struct, frozen=True):
@@ -70,11 +82,13 @@ def decide(view: View, key: SliceKey, policy: Policy, now: Seconds) -> Plan:
     if current is None:
         return Plan()
     entries = _entries(view, key, policy, now, (entry.name for entry in current.spec.devices))
+    again_at = _forgiven_at(view, key, policy, now, entries)
     if entries == current.spec.devices:
-        return Plan()
+        return Plan(again_at=again_at)
     changed = [entry.name for entry in entries if entry not in current.spec.devices]
     spec = msgspec.structs.replace(current.spec, devices=entries)
-    return Plan((_put(msgspec.structs.replace(current, spec=spec), f"{_few(changed)} changed"),))
+    put = _put(msgspec.structs.replace(current, spec=spec), f"{_few(changed)} changed")
+    return Plan((put,), again_at=again_at)
 
 
 def wakes(view: View, policy: Policy, delta: Delta) -> tuple[SliceKey, ...]:
@@ -92,13 +106,12 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[SliceKey, ...]:
                 SliceKey(fabric, driver, pool, naming.slice_index(one.metadata.name))
                 for one in view.slices(driver, pool)
             )
+        case ObjectChanged(old=ResourceSlice() as gone, new=None):
+            return _slice_keys(gone, policy, WHOLE_POOL)
+        case ObjectChanged(old=None, new=ResourceSlice() as new):
+            return _slice_keys(new, policy, naming.slice_index(new.metadata.name))
         case ObjectChanged(old=old, new=new):
-            devices_touched: dict[DeviceID, None] = {}
-            for one in (old, new):
-                if isinstance(one, ResourceClaim):
-                    devices_touched |= dict.fromkeys(result.id for result in one.results)
-                elif isinstance(one, ComposableResource) and one.device is not None:
-                    devices_touched[one.device] = None
+            devices_touched = dict.fromkeys((*_devices(view, old), *_devices(view, new)))
             return _slices_with(view, policy, devices_touched)
         case FactsChanged():
             return ()
@@ -110,32 +123,35 @@ def offer(view: View, device: DeviceID, policy: Policy, now: Seconds) -> Offer:
     if model is None or fabric is None:
         return Closed("its model is not in the policy")
     resource = view.resource_of(device)
+    everywhere = _offer_to_all(view, device, model, policy, now)
     if resource is not None:
-        return _offer_of_resource(view, resource, model, fabric)
+        return _offer_of_resource(view, resource, model, everywhere)
     physical = view.physical(device)
     if physical is not None and physical.node:
         return Closed(f"attached to {physical.node}, not by us")
     if physical is not None and not physical.healthy:
         return Closed("its manager calls it unhealthy")
-    if len(_recent_failures(view, device, policy, now)) >= DEVICE_FAILURES_MAX:
-        return Closed("it failed on several nodes")
-    return _offer_of_model(view, model, fabric, policy)
+    return everywhere
 
 
 def _offer_of_resource(
-    view: View, resource: ComposableResource, model: DeviceModel, fabric: FabricName
+    view: View, resource: ComposableResource, model: DeviceModel, everywhere: Open | Closed
 ) -> Offer:
     if resource.deleting or resource.state in {ResourceState.DETACHING, ResourceState.DELETING}:
         return Closed("on its way back to the pool")
     if not model.binds:
         return Closed(f"the driver on {resource.node} offers it")
-    if view.free(fabric, model.cdi_model_name) == 0 and _may_move(view, resource, model, fabric):
-        return Open()
+    # What could not be attached elsewhere now is not offered there either: it would be moved for nothing.
+    if isinstance(everywhere, Open) and _may_move(view, resource, model):
+        return everywhere
     return Pinned(resource.node)
 
 
-def _may_move(view: View, resource: ComposableResource, model: DeviceModel, fabric: FabricName) -> bool:
+def _may_move(view: View, resource: ComposableResource, model: DeviceModel) -> bool:
     """Whoever is allocated an idle device causes its move; what somebody else asked for stays put."""
+    fabric = view.fabric_of(resource.node)
+    if fabric is None or view.free(fabric, model.cdi_model_name) > 0:
+        return False
     request = view.request(resource.request)
     if request is None or not request.scalers:
         return False
@@ -143,19 +159,33 @@ def _may_move(view: View, resource: ComposableResource, model: DeviceModel, fabr
     return any(one.metadata.name == resource.metadata.name for one in idle)
 
 
-def _offer_of_model(view: View, model: DeviceModel, fabric: FabricName, policy: Policy) -> Offer:
+def _offer_to_all(
+    view: View, device: DeviceID, model: DeviceModel, policy: Policy, now: Seconds
+) -> Open | Closed:
+    """Return whether any node may be given it, whoever has it now."""
+    fabric = naming.fabric_of(device, policy)
+    assert fabric is not None
     if policy.paused or fabric in policy.fabrics_paused:
         return Closed("attaching is paused")
     if view.congested(fabric):
         return Closed("its manager has more orders than it can carry out in time")
     if not model.binds and view.handing_over(fabric, model.cdi_model_name):
         return Closed("a device of its model waits for the claim it was attached for")
-    return Open()
+    failed_on = tuple(one.node for one in _recent_failures(view, device, policy, now))
+    return Open(failed_on) if len(failed_on) < DEVICE_FAILURES_MAX else Closed("it failed on several nodes")
 
 
-def _recent_failures(view: View, device: DeviceID, policy: Policy, now: Seconds) -> tuple[NodeName, ...]:
-    since = now - policy.blame_seconds
-    return tuple(failure.node for failure in view.failures_of(device) if failure.at > since)
+def _recent_failures(view: View, device: DeviceID, policy: Policy, now: Seconds) -> tuple[Failure, ...]:
+    return tuple(one for one in view.failures_of(device) if one.at + policy.blame_seconds > now)
+
+
+def _forgiven_at(
+    view: View, key: SliceKey, policy: Policy, now: Seconds, entries: tuple[Device, ...]
+) -> Seconds:
+    """When to look again: blame that runs out makes no event."""
+    devices = (DeviceID(key.driver, key.pool, entry.name) for entry in entries)
+    failures = (one for device in devices for one in _recent_failures(view, device, policy, now))
+    return min((Seconds(one.at + policy.blame_seconds) for one in failures), default=NEVER)
 
 
 # --- a pool as a whole
@@ -177,13 +207,20 @@ def _decide_pool(view: View, key: SliceKey, policy: Policy, now: Seconds) -> Pla
     if len(contents) != len(current):
         generation += 1
     pool = ResourcePool(key.pool, generation, len(contents))
+    free = _indexes(current, len(contents))
     puts = []
     for index, names in enumerate(contents):
         entries = _entries(view, key, policy, now, names)
         old = current[index] if index < len(current) else None
         if old is None or old.spec.devices != entries or old.spec.pool != pool:
-            puts.append(_put(_slice(key, index, pool, entries, old), _pool_news(added, listed, kept)))
+            puts.append(_put(_slice(key, free[index], pool, entries, old), _pool_news(added, listed, kept)))
     return Plan(tuple(puts))
+
+
+def _indexes(current: tuple[ResourceSlice, ...], count: int) -> list[int]:
+    """Indexes for so many slices: those there are keep theirs, new ones get what is not used."""
+    used = [naming.slice_index(one.metadata.name) for one in current]
+    return used + [index for index in range(count) if index not in used][: count - len(used)]
 
 
 def _pool_news(added: list[str], listed: tuple[str, ...], kept: list[str]) -> str:
@@ -211,7 +248,7 @@ def _members(view: View, key: SliceKey, policy: Policy, inventory: Inventory) ->
         if (one.driver_name, naming.pool(key.fabric, one)) == (key.driver, key.pool)
     ]
     if inventory.traits.chooses_device:
-        return {name: None for model in models for name in _slots(view, key, model)}
+        return {name: None for model in models for name in _slots(view, key, model, inventory)}
     names = {one.cdi_model_name: one for one in models}
     return {
         naming.device(key.fabric, names[device.model], device.id).device: None
@@ -220,13 +257,14 @@ def _members(view: View, key: SliceKey, policy: Policy, inventory: Inventory) ->
     }
 
 
-def _slots(view: View, key: SliceKey, model: DeviceModel) -> list[str]:
+def _slots(view: View, key: SliceKey, model: DeviceModel, inventory: Inventory) -> list[str]:
     """Slots that somebody has, and as many more as the manager has devices that nobody has."""
     free = view.free(key.fabric, model.cdi_model_name)
     slots: list[str] = []
     number = 0
     listed = sum(len(one.spec.devices) for one in view.slices(key.driver, key.pool))
-    while free > 0 or number < listed:
+    attached = sum(one.model == model.cdi_model_name for one in inventory.devices)
+    while free > 0 or number < max(listed, attached):
         name = naming.slot(key.fabric, model, number)
         if _held(view, key, name.device):
             slots.append(name.device)
@@ -277,10 +315,10 @@ def _entry(view: View, device: DeviceID, policy: Policy, given: Offer) -> Device
             capacity=_capacity(view.physical(device)),
         )
     match given:
-        case Open():
+        case Open(but=but):
             assert model is not None
             assert fabric is not None
-            return msgspec.structs.replace(entry, node_selector=_with_room(model, fabric, policy))
+            return msgspec.structs.replace(entry, node_selector=_with_room(model, fabric, policy, but))
         case Pinned(node=node):
             return msgspec.structs.replace(entry, node_name=node)
         case Closed():
@@ -305,14 +343,17 @@ def _capacity(physical: FabricDevice | None) -> dict[str, DeviceCapacity]:
     return {name: DeviceCapacity(value) for name, value in physical.capacity.items()} if physical else {}
 
 
-def _with_room(model: DeviceModel, fabric: FabricName, policy: Policy) -> NodeSelector:
+def _with_room(
+    model: DeviceModel, fabric: FabricName, policy: Policy, but: tuple[NodeName, ...]
+) -> NodeSelector:
     return NodeSelector(
         (
             NodeSelectorTerm(
                 (
                     NodeSelectorRequirement(policy.fabric_label(), "In", (fabric,)),
                     NodeSelectorRequirement(policy.room_label(model), "In", ("true",)),
-                )
+                ),
+                match_fields=tuple(NodeSelectorRequirement("metadata.name", "NotIn", (one,)) for one in but),
             ),
         )
     )
@@ -332,6 +373,27 @@ def _few(names: list[str]) -> str:
 
 def _pools(fabric: FabricName, policy: Policy) -> tuple[tuple[str, str], ...]:
     return tuple(dict.fromkeys((one.driver_name, naming.pool(fabric, one)) for one in policy.models))
+
+
+def _devices(view: View, one: object) -> tuple[DeviceID, ...]:
+    """The devices whose offer an object bears on."""
+    match one:
+        case ResourceClaim():
+            return tuple(result.id for result in one.results)
+        case ComposableResource():
+            return (one.device,) if one.device is not None else ()
+        case Node():
+            return tuple(failure.device for failure in view.failures_on(one.name))
+        case _:
+            return ()
+
+
+def _slice_keys(one: ResourceSlice, policy: Policy, index: int) -> tuple[SliceKey, ...]:
+    """The key of a slice that somebody deleted, or that is heard of for the first time; none for others' slices."""
+    first = next(iter(one.spec.devices), None)
+    device = DeviceID(one.spec.driver, one.spec.pool.name, first.name if first is not None else "")
+    fabric = naming.fabric_of(device, policy)
+    return (SliceKey(fabric, device.driver, device.pool, index),) if fabric is not None else ()
 
 
 def _slices_with(view: View, policy: Policy, devices: Iterable[DeviceID]) -> tuple[SliceKey, ...]:

@@ -6,8 +6,8 @@ Must not know states other than the two it works in.
 """
 
 from jackfield.model.composition import ComposableResource, ResourceState
-from jackfield.model.fabric import FabricDevice, Order, Traits
-from jackfield.model.names import FabricName, Seconds
+from jackfield.model.fabric import FabricDevice, Order
+from jackfield.model.names import NEVER, FabricName, Seconds
 from jackfield.model.plan import Adopt, Attach, Detach, MarkState, Phase, Plan, Waiting
 from jackfield.model.policy import Policy
 from jackfield.model.view import View
@@ -15,7 +15,7 @@ from jackfield.model.view import View
 
 def attach(view: View, resource: ComposableResource, order: Order, policy: Policy, now: Seconds) -> Plan:
     """Fill the slot with a device of ours that stands there unclaimed; else send, or repeat when quiet."""
-    adopted = _adopt(view, resource, order.fabric)
+    adopted = _adopt(view, resource, order)
     if adopted is not None:
         return Plan((adopted,))
     verb, _ = resource.sent
@@ -66,26 +66,25 @@ def detach(view: View, resource: ComposableResource, order: Order, policy: Polic
     return Plan((send,), again_at=Seconds(now + policy.poll_seconds))
 
 
-def may_give_up(view: View, resource: ComposableResource, fabric: FabricName, now: Seconds) -> Seconds:
-    """Return when an attach may be given up: now if it was never sent or has its device, else when quiet."""
-    verb, _ = resource.sent
-    if verb != "attach" or resource.status.cdi_device_id:
-        return now
-    return _quiet_at(view, resource, fabric)
+def unsettled(view: View, resource: ComposableResource, order: Order, now: Seconds) -> Plan | None:
+    """Return what must come before an attach is given up; None if it may be: it has its device, or none will come."""
+    if resource.status.cdi_device_id:
+        return None
+    adopted = _adopt(view, resource, order)
+    if adopted is not None:
+        return Plan((adopted,))
+    quiet_at = _quiet_at(view, resource, order.fabric)
+    if resource.sent[0] != "attach" or now >= quiet_at:
+        return None
+    return Plan(waiting=(_wait(resource, "the manager to be quiet about it"),), again_at=quiet_at)
 
 
-def unclaimed(view: View, resource: ComposableResource, fabric: FabricName) -> tuple[FabricDevice, ...]:
-    """Return the devices of ours on the resource's node, of its model, that no resource has."""
-    return tuple(
-        one
-        for one in view.attached(resource.node)
-        if one.ours and one.model == resource.spec.model and view.resource_with(fabric, one.id) is None
-    )
+def _adopt(view: View, resource: ComposableResource, order: Order) -> Adopt | None:
+    """Take what stands on the node and belongs to nobody: the very device, or any where the manager chooses.
 
-
-def _adopt(view: View, resource: ComposableResource, fabric: FabricName) -> Adopt | None:
-    """The first waiting resource by name takes the first unclaimed device: two never take the same."""
-    free = unclaimed(view, resource, fabric)
+    Of several that wait the first by name takes the first: two never take the same.
+    """
+    free = [one for one in _unclaimed(view, resource, order.fabric) if order.device in {"", one.id}]
     waiting = [
         one.metadata.name
         for one in view.resources_on(resource.node)
@@ -93,7 +92,7 @@ def _adopt(view: View, resource: ComposableResource, fabric: FabricName) -> Adop
         and one.state is ResourceState.ATTACHING
         and not one.status.cdi_device_id
     ]
-    place = waiting.index(resource.metadata.name) if resource.metadata.name in waiting else len(free)
+    place = 0 if order.device else waiting.index(resource.metadata.name)
     if place >= len(free):
         return None
     return Adopt(
@@ -106,15 +105,23 @@ def _adopt(view: View, resource: ComposableResource, fabric: FabricName) -> Adop
     )
 
 
-def _quiet_at(view: View, resource: ComposableResource, fabric: FabricName) -> Seconds:
-    inventory, machine = view.inventory(fabric), view.machine(resource.node)
-    traits = inventory.traits if inventory is not None else Traits()
-    sent = max(
-        (one.sent[1] for one in view.resources_on(resource.node) if one.spec.model == resource.spec.model),
-        default=Seconds(float("-inf")),
+def _unclaimed(view: View, resource: ComposableResource, fabric: FabricName) -> tuple[FabricDevice, ...]:
+    """Return the devices of ours on the resource's node, of its model, that no resource has."""
+    return tuple(
+        one
+        for one in view.attached(resource.node)
+        if one.ours and one.model == resource.spec.model and view.resource_with(fabric, one.id) is None
     )
+
+
+def _quiet_at(view: View, resource: ComposableResource, fabric: FabricName) -> Seconds:
+    """Return when a call's whole time will have passed since anything was last sent to the node, or came or went."""
+    inventory, machine = view.inventory(fabric), view.machine(resource.node)
+    if inventory is None:
+        return NEVER  # whoever has not seen the inventory has not begun to count
+    alike = (one for one in view.resources_on(resource.node) if one.spec.model == resource.spec.model)
     changed = machine.since if machine is not None else Seconds(float("-inf"))
-    return Seconds(max(sent, changed) + traits.call_timeout)
+    return Seconds(max(changed, *(one.sent[1] for one in alike)) + inventory.traits.call_timeout)
 
 
 def _wait(resource: ComposableResource, what: str) -> Waiting:

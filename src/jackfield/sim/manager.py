@@ -271,6 +271,8 @@ class Manager:
             self._end(there, job.deadline)
 
     def _detached(self, there: Attachment, reason: str) -> None:
+        if there.state is State.ENDED:
+            return  # the device was lost meanwhile
         if reason:
             self.counts.detaches_failed += 1
             there.state, there.reason = State.ATTACHED, reason

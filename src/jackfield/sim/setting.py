@@ -14,7 +14,6 @@ from jackfield.sim.host import HostSpec
 from jackfield.sim.spec import FabricSpec
 
 
-
 class LocalDevices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Devices that a node has of its own; no fabric knows of them."""
 

@@ -13,7 +13,7 @@ from jackfield.model.claim import ResourceClaim
 from jackfield.model.device import Device, DeviceAttribute, DeviceCapacity
 from jackfield.model.host import Prepared
 from jackfield.model.meta import ObjectMeta
-from jackfield.model.names import Key, NodeName, PhysicalID, Uid, Version
+from jackfield.model.names import DeviceID, Key, NodeName, PhysicalID, Uid, Version
 from jackfield.model.slice import ResourcePool, ResourceSlice, ResourceSliceSpec
 from jackfield.ports import Cluster, Gone, Merge
 from jackfield.sim.host import SimHost
@@ -30,7 +30,9 @@ class Found(msgspec.Struct, frozen=True):
 class VendorDriver:
     """One driver on one node. What is on the node is told by calling `publish`."""
 
-    def __init__(self, name: str, node: NodeName, cluster: Cluster, local: tuple[LocalDevices, ...] = ()) -> None:
+    def __init__(
+        self, name: str, node: NodeName, cluster: Cluster, local: tuple[LocalDevices, ...] = ()
+    ) -> None:
         self.name = name
         self._node = node
         self._cluster = cluster
@@ -38,6 +40,10 @@ class VendorDriver:
         self._slice: ResourceSlice | None = None
         self._host: SimHost | None = None
         self._drives: dict[str, PhysicalID] = {}
+
+    def own_devices(self) -> tuple[DeviceID, ...]:
+        """Return the devices that the node has of its own."""
+        return tuple(DeviceID(self.name, self._node, device.name) for device in self._local)
 
     async def publish(self, host: SimHost | None = None, found: tuple[Found, ...] = ()) -> None:
         """Write the node's slice, if it is not what it was."""

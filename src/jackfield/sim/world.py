@@ -23,7 +23,7 @@ from jackfield.controllers.store import Store
 from jackfield.model.claim import CELDeviceSelector, DeviceSelector
 from jackfield.model.fabric import Machine
 from jackfield.model.meta import ObjectMeta
-from jackfield.model.names import FabricName, NodeName, Seconds
+from jackfield.model.names import DeviceID, FabricName, NodeName, Seconds
 from jackfield.model.node import Node, NodeSpec, NodeStatus
 from jackfield.model.policy import DRIVER
 from jackfield.model.slice import DeviceClass, DeviceClassSpec
@@ -44,7 +44,9 @@ class SimWorld:
         self.clock = clock
         self.api = ApiStore(clock.now, chance.branch("names").generator)
         self.cluster = EmbeddedCluster(self.api)
-        self.managers = {one.name: Manager(one, clock, chance.branch(f"fabric/{one.name}")) for one in setting.fabrics}
+        self.managers = {
+            one.name: Manager(one, clock, chance.branch(f"fabric/{one.name}")) for one in setting.fabrics
+        }
         self.hosts: dict[NodeName, SimHost] = {}
         self._chance = chance
         self._recorder = recorder
@@ -66,7 +68,10 @@ class SimWorld:
             lag,
         )
         boot = self._drawn(setting.boot, "boot")
-        settings = MachineSettings(boot=lambda _: boot(), heartbeat=setting.heartbeat)
+        there = {name for nodes in setting.nodes for name in nodes.names()}  # these have booted long ago
+        settings = MachineSettings(
+            boot=lambda name: Seconds(0.0) if name in there else boot(), heartbeat=setting.heartbeat
+        )
         self.machines = Machines(self.cluster.client("machines"), clock, settings)
         start, stop = self._drawn(setting.pod_start, "pod-start"), self._drawn(setting.pod_stop, "pod-stop")
         kubelet = KubeletSettings(start=lambda _: start(), stop=lambda _: stop(), up=self.machines.up)
@@ -133,6 +138,12 @@ class SimWorld:
             await self._vendor(name, local.driver, (local,)).publish()
         await self.machines.add(node)
 
+    async def remove_node(self, node: NodeName) -> None:
+        """Give a node back; what was attached to it is the manager's to take."""
+        for manager in self.managers.values():
+            manager.pool.remove_machine(node)
+        await self.machines.remove(node)
+
     def _join(self, node: NodeName, nodes: Nodes) -> None:
         """Make a node a machine of its fabric."""
         pool = self.managers[nodes.fabric].pool
@@ -165,6 +176,12 @@ class SimWorld:
                     found.append(Found(seen.physical, attributes))
             await driver.publish(host, tuple(found))
 
+    def own_devices(self, node: NodeName) -> tuple[DeviceID, ...]:
+        """Return the devices that a node has of its own."""
+        return tuple(
+            device for driver in self._vendors.get(node, {}).values() for device in driver.own_devices()
+        )
+
     def _vendor(self, node: NodeName, name: str, local: tuple[LocalDevices, ...]) -> VendorDriver:
         known = self._vendors[node].get(name)
         if known is None:
@@ -189,7 +206,7 @@ class Drawn:
 def _node(nodes: Nodes, name: str) -> Node:
     capacity = {"cpu": nodes.cpu, "memory": nodes.memory, "pods": nodes.pods}
     return Node(
-        metadata=ObjectMeta(name=name, labels=dict(nodes.labels)),
+        metadata=ObjectMeta(name=name, labels={"kubernetes.io/hostname": name, **nodes.labels}),
         spec=NodeSpec(provider_id=f"jackfield://{nodes.fabric or 'none'}/{name}"),
         status=NodeStatus(capacity=capacity, allocatable=capacity),
     )

@@ -1,0 +1,1 @@
+"""What users of the package test with: conformance suites for adapter authors; public."""

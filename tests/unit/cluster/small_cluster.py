@@ -127,7 +127,7 @@ class Stage:
 
     def __init__(self) -> None:
         self.clock = running()
-        self.cluster = EmbeddedCluster(Store(self.clock.now, random.Random("store")))  # noqa: S311
+        self.cluster = EmbeddedCluster(Store(self.clock.now, random.Random("store")))  # noqa: S311 - a test's chance
         self.tasks: list[asyncio.Task[None]] = []
 
     def start(self, work: Coroutine[None, None, None]) -> None:
@@ -138,7 +138,7 @@ class Stage:
     ) -> Scheduler:
         """Start a scheduler."""
         client = self.cluster.client("kube-scheduler")
-        generator = random.Random("scheduler")  # noqa: S311
+        generator = random.Random("scheduler")  # noqa: S311 - a test's chance
         extra = (lag,) if lag is not None else ()
         scheduler = Scheduler(client, self.clock, generator, settings, *extra)
         self.start(scheduler.run())

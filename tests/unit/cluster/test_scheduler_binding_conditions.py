@@ -3,6 +3,7 @@
 import pytest
 
 from jackfield.cluster.binding import DELETE_PROTECTION, BindingTimes, PreBind
+from jackfield.cluster.dynamic_resources import NOT_AVAILABLE
 from jackfield.cluster.scheduler import SchedulerSettings
 from jackfield.model.names import Seconds, Version, named
 from jackfield.model.node import Node
@@ -84,8 +85,7 @@ def test_a_failure_condition_costs_two_more_cycles_and_the_claim_is_allocated_an
         told = [one.message for one in stage.events("FailedScheduling")]
         assert told == [
             'running PreBind plugin DynamicResources: claim c binding failed: reason=Test, message=""',
-            "0/2 nodes are available: 2 resourceclaim not available on the node. "
-            "deallocation of ResourceClaim completed",
+            f"0/2 nodes are available: 2 {NOT_AVAILABLE}. deallocation of ResourceClaim completed",
         ]
 
         await stage.say("c", READY)
@@ -238,8 +238,8 @@ def test_a_shared_claim_is_not_given_up_while_another_pod_is_counted_on_it() -> 
         await stage.wait(20)
         assert (await stage.claim("c")).status.allocation is not None
         assert scheduler.metrics.deallocations == 0
-        assert await stage.message("q") == (
-            "0/1 nodes are available: 1 resourceclaim not available on the node. still not schedulable"
+        assert (
+            await stage.message("q") == f"0/1 nodes are available: 1 {NOT_AVAILABLE}. still not schedulable"
         )
 
     play(story)

@@ -67,6 +67,7 @@ def attached(manager: Manager) -> int:
         (Fate(lost=True), 0, 1),
         (Fate(lost=True, slow=Seconds(20.0)), 20, 1),
         (Fate(slow=NEVER), 60, 1),
+        (Fate(slow=Seconds(60.0)), 60, 1),
         (Fate(late=Seconds(30.0)), 0, 1),
         (Fate(late=Seconds(30.0), slow=Seconds(20.0)), 20, 1),
         (Fate(late=Seconds(60.0)), 0, 0),
@@ -98,6 +99,17 @@ def test_a_call_repeated_on_the_way_is_a_second_device_only_without_ids(
         assert attached(manager) == devices
 
     play(spec, Script(Fate(again=Seconds(5.0))), scenario)
+
+
+def test_any_number_of_calls_may_be_under_way() -> None:
+    async def scenario(fabric: SimFabric, manager: Manager) -> None:
+        for _ in range(3):
+            with pytest.raises(Retry):
+                await fabric.attach(ORDER)
+        await after(100)
+        assert attached(manager) == 3
+
+    play(BLIND, Script(*[Fate(late=Seconds(delay)) for delay in (30.0, 10.0, 20.0)]), scenario)
 
 
 def test_a_late_attach_finds_its_id_closed() -> None:

@@ -178,9 +178,11 @@ def test_a_released_device_is_out_of_sight_until_a_rescan() -> None:
     async def scenario(host: SimHost) -> None:
         move(host, D0, present=True)
         await after(3)
+        heard: list[int] = []
+        host.listen(lambda: heard.append(1))
         await host.release(D0, force=False)
         await host.release(D0, force=False)
-        assert in_sight(host) == []
+        assert (in_sight(host), heard) == ([], [1])
         await after(60)
         assert in_sight(host) == []
         await host.rescan()
@@ -223,9 +225,11 @@ def test_a_node_that_reboots_sees_its_devices_again_and_keeps_its_checkpoint(*, 
         await host.rescan()
         move(host, D1, present=True)
         await host.write(prepared(U0, D0), U0)
+        heard: list[int] = []
+        host.listen(lambda: heard.append(1))
         host.reboot()
         await host.rescan()
-        assert in_sight(host) == []
+        assert (in_sight(host), heard) == ([], [1])
         await after(3)
         assert sorted(in_sight(host)) == [D0, D1]
         assert [one.uid for one in host.prepared()] == [U0]

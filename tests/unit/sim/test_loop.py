@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import closing, suppress
 from datetime import UTC, datetime
@@ -90,6 +91,48 @@ def test_a_run_that_spins_without_time_passing_ends() -> None:
 
     with pytest.raises(loop.SpinningError, match="100000 turns"):
         loop.run(main())
+
+
+def test_a_run_in_which_time_passes_may_have_any_number_of_turns() -> None:
+    async def main() -> Seconds:
+        for _ in range(loop.TURNS_MAX // 2):
+            await clock.running().sleep(Seconds(1.0))
+        return clock.running().now()
+
+    assert loop.run(main()) == loop.START + loop.TURNS_MAX // 2
+
+
+def test_a_timer_that_is_due_does_not_wait_for_everybody_else_to_rest() -> None:
+    async def main() -> int:
+        due = asyncio.Event()
+        asyncio.get_running_loop().call_later(0, due.set)
+        turns = 0
+        while not due.is_set():
+            turns += 1
+            await clock.running().sleep(Seconds(0.0))
+        return turns
+
+    assert loop.run(main()) == 1
+
+
+def test_another_thread_is_refused() -> None:
+    refused: list[RuntimeError] = []
+
+    async def main() -> None:
+        virtual = asyncio.get_running_loop()
+
+        def intrude() -> None:
+            try:
+                virtual.call_soon_threadsafe(print, "never")
+            except RuntimeError as error:
+                refused.append(error)
+
+        thread = threading.Thread(target=intrude)
+        thread.start()
+        thread.join()
+
+    loop.run(main())
+    assert [str(error) for error in refused] == ["no threads under virtual time"]
 
 
 def test_threads_are_refused() -> None:
@@ -230,6 +273,22 @@ def test_time_outs_that_are_not_needed_do_not_pile_up() -> None:
     assert loop.run(main()) <= loop.CANCELLED_MAX + 1
 
 
+def test_the_order_of_timers_outlives_a_sweep() -> None:
+    async def main() -> list[int]:
+        virtual = asyncio.get_running_loop()
+        fired: list[int] = []
+        delays = [(number * 7_919) % 10_007 + 1 for number in range(5 * loop.CANCELLED_MAX)]
+        timers = [virtual.call_later(delay, fired.append, delay) for delay in delays]
+        for timer in timers[: 4 * loop.CANCELLED_MAX]:
+            timer.cancel()
+        await clock.running().sleep(DAY)
+        assert sorted(fired) == sorted(delays[4 * loop.CANCELLED_MAX :])
+        return fired
+
+    fired = loop.run(main())
+    assert fired == sorted(fired)
+
+
 STORY = """
 import asyncio
 from jackfield.sim import clock, loop
@@ -263,7 +322,7 @@ def test_a_story_is_the_same_under_another_hash_seed() -> None:
     def told(seed: str) -> str:
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         command = [sys.executable, "-c", STORY]
-        return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout  # noqa: S603
+        return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout  # noqa: S603 - our own interpreter
 
     assert told("1") == told("2")
 

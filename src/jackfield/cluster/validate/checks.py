@@ -9,6 +9,7 @@ import msgspec
 
 from jackfield.cluster import errors
 from jackfield.cluster.errors import Cause
+from jackfield.cluster.validate import formats
 from jackfield.codec import Raw
 from jackfield.model.meta import NodeSelector, Object
 
@@ -35,6 +36,13 @@ def named(field: str, value: str, rule: Callable[[str], str]) -> Iterator[Cause]
     wrong = rule(value)
     if wrong:
         yield errors.invalid_value(field, value, wrong)
+
+
+def labels(field: str, found: Mapping[str, str]) -> Iterator[Cause]:
+    """Yield what is wrong with labels."""
+    for name, value in found.items():
+        yield from named(field, name, formats.qualified)
+        yield from named(field, value, formats.label_value)
 
 
 def limited(field: str, values: Sequence[object] | Mapping[str, object], most: int) -> Iterator[Cause]:

@@ -10,7 +10,7 @@ from jackfield.cluster import errors
 from jackfield.cluster.errors import Cause
 from jackfield.cluster.validate import allocations, expressions, formats
 from jackfield.cluster.validate.allocations import amounts, opaque, references, request_names, toleration
-from jackfield.cluster.validate.checks import Change, limited, named, one_of, unique
+from jackfield.cluster.validate.checks import Change, labels, limited, named, one_of, unique
 from jackfield.codec import Raw, RawValue
 from jackfield.model.claim import (
     DeviceClaim,
@@ -75,6 +75,7 @@ def template(change: Change) -> Iterator[Cause]:
     for name in written:
         if name not in ("labels", "annotations", "creationTimestamp"):
             yield errors.forbidden(f"spec.metadata.{name}", "only labels and annotations may be set")
+    yield from labels("spec.metadata.labels", new.spec.metadata.labels)
     yield from _device_claim("spec.spec.devices", new.spec.spec.devices)
     yield from _counted_all("spec.spec.devices", change.raw["spec"].get("spec", {}))
 

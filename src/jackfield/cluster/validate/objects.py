@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from jackfield.cluster import errors
 from jackfield.cluster.errors import Cause
 from jackfield.cluster.validate import claims, compositions, core, formats, slices
-from jackfield.cluster.validate.checks import Change, named
+from jackfield.cluster.validate.checks import Change, labels, named
 from jackfield.codec.kinds import Kind
 from jackfield.model.meta import ObjectMeta
 
@@ -39,19 +39,13 @@ def _metadata(kind: Kind, change: Change) -> Iterator[Cause]:
     if old is None:
         yield from _names(kind, new)
     if old is None or old.labels != new.labels:
-        yield from _labels("metadata.labels", new.labels)
+        yield from labels("metadata.labels", new.labels)
     if old is None or old.annotations != new.annotations:
         yield from _annotations(new.annotations)
     if old is None or old.finalizers != new.finalizers:
         yield from _finalizers(old, new)
     if old is None or old.owner_references != new.owner_references:
         yield from _owners(new)
-
-
-def _labels(field: str, found: Mapping[str, str]) -> Iterator[Cause]:
-    for name, value in found.items():
-        yield from named(field, name, formats.qualified)
-        yield from named(field, value, formats.label_value)
 
 
 def _names(kind: Kind, new: ObjectMeta) -> Iterator[Cause]:

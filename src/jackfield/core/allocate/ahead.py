@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from jackfield.core.allocate.attempt import Attempt
+from jackfield.core.allocate.offers import Entry
 from jackfield.core.allocate.pools import Candidate
 from jackfield.core.allocate.requests import Ask, Wish
 
@@ -31,7 +32,7 @@ def too_few(attempt: Attempt, claim: int, ask: Ask, candidates: Iterable[Candida
 
 
 class Group(msgspec.Struct, frozen=True, eq=False):
-    """Requests that want the same devices, from one point of the search on."""
+    """Requests for the same devices, from one point of the search on."""
 
     asks: tuple[tuple[int, Ask], ...]
     """One of each claim and set of constraints."""
@@ -40,7 +41,7 @@ class Group(msgspec.Struct, frozen=True, eq=False):
 
 
 class Lookahead:
-    """Whether the requests still to come can be met, each kind for itself."""
+    """Whether the requests still to come can be met: each kind for itself, and all of them together."""
 
     def __init__(
         self, wishes: Sequence[Wish], attempt: Attempt, candidates: Callable[[Ask], Sequence[Candidate]]
@@ -48,17 +49,25 @@ class Lookahead:
         self._wishes = wishes
         self._attempt = attempt
         self._candidates = candidates
-        self._groups: dict[tuple[int, int], tuple[Group, ...]] = {}
+        self._groups: dict[tuple[int, int, Ask, int], tuple[Group, ...]] = {}
         self._silent = self._raises_nothing()
 
-    def hopeless(self, claim: int, index: int) -> bool:
-        """Return whether some kind of device is wanted more often after this request than it is left."""
+    def hopeless(self, claim: int, index: int, ask: Ask, wanted: int) -> bool:
+        """Return whether more devices are wanted than are left, by this request and those after it."""
         if not self._silent:
             return False
-        key = (claim, index)
+        key = (claim, index, ask, wanted)
         if key not in self._groups:
-            self._groups[key] = tuple(self._after(claim, index))
-        return any(self._short(group) for group in self._groups[key])
+            self._groups[key] = tuple(self._from(claim, index, ask, wanted))
+        everything: set[Entry] = set()
+        total = 0
+        for group in self._groups[key]:
+            left = self._left(group)
+            if len(left) < group.wanted:
+                return True
+            everything |= left
+            total += group.wanted
+        return len(everything) < total
 
     def _raises_nothing(self) -> bool:
         asks = [ask for wish in self._wishes for request in wish.requests for ask in request.asks]
@@ -68,30 +77,28 @@ class Lookahead:
             for ask in asks
         )
 
-    def _after(self, claim: int, index: int) -> Sequence[Group]:
-        kinds: dict[tuple[object, ...], list[tuple[int, Ask]]] = {}
+    def _from(self, claim: int, index: int, ask: Ask, wanted: int) -> Iterable[Group]:
+        kinds: dict[tuple[object, ...], list[tuple[int, Ask, int]]] = {}
+        for number, one, count in ((claim, ask, wanted), *self._after(claim, index)):
+            # Admin access takes no device from others, and shared devices serve any number of requests.
+            if not one.admin and not any(each.entry.shareable for each in self._candidates(one)):
+                kind = (one.matcher, one.capacity_key, one.tolerations)
+                kinds.setdefault(kind, []).append((number, one, count))
+        for asks in kinds.values():
+            distinct = {(number, one.constraints): (number, one) for number, one, _ in asks}
+            total = sum(count for _, _, count in asks)
+            yield Group(tuple(distinct.values()), total, self._candidates(asks[0][1]))
+
+    def _after(self, claim: int, index: int) -> Iterable[tuple[int, Ask, int]]:
         for number in range(claim, len(self._wishes)):
             requests = self._wishes[number].requests
             for request in requests[index + 1 :] if number == claim else requests:
                 ask = request.asks[0]
-                if not (request.prioritized or ask.all_devices or ask.admin):
-                    kind = (ask.matcher, ask.capacity_key, ask.tolerations)
-                    kinds.setdefault(kind, []).append((number, ask))
-        return [self._group(asks) for asks in kinds.values() if self._exclusive(asks[0][1])]
+                if not request.prioritized and not ask.all_devices:
+                    yield number, ask, ask.count
 
-    def _exclusive(self, ask: Ask) -> bool:
-        return not any(one.entry.shareable for one in self._candidates(ask))
-
-    def _group(self, asks: Sequence[tuple[int, Ask]]) -> Group:
-        distinct = {(number, ask.constraints): (number, ask) for number, ask in asks}
-        wanted = sum(ask.count for _, ask in asks)
-        return Group(tuple(distinct.values()), wanted, self._candidates(asks[0][1]))
-
-    def _short(self, group: Group) -> bool:
-        wanted = group.wanted
-        for one in group.candidates:
-            if not wanted:
-                return False
-            if any(not self._attempt.hopeless(claim, ask, one) for claim, ask in group.asks):
-                wanted -= 1
-        return wanted > 0
+    def _left(self, group: Group) -> set[Entry]:
+        hopeless, asks = self._attempt.hopeless, group.asks
+        return {
+            one.entry for one in group.candidates if not all(hopeless(claim, ask, one) for claim, ask in asks)
+        }

@@ -72,11 +72,8 @@ class Allocator:
         match search.run():
             case Outcome.FOUND:
                 return self._results(claims, search, node)
-            case Outcome.NONE:
-                invalid = self.pools.seen(node).invalid
-                return NoFit(Reason.INVALID_POOLS if invalid else Reason.DEVICES)
-            case Outcome.LIMIT:
-                return NoFit(Reason.CLAIM_LIMIT)
+            case Outcome.NONE | Outcome.LIMIT:
+                return NoFit(self.pools.seen(node).reason)
             case Outcome.GIVEN_UP:
                 return NoFit(Reason.SEARCH_LIMIT)
 

@@ -52,6 +52,8 @@ class Attempt:
     def __init__(self, wishes: Sequence[Wish], usage: Usage, features: Features) -> None:
         self.placed: list[Placement] = []
         self.per_claim = [0] * len(wishes)
+        self.checks = 0
+        """How often a device was looked at: the measure of what a search costs."""
         self._usage = usage
         self._features = features
         self._constraints: list[tuple[Constraint, ...]] = [
@@ -72,6 +74,7 @@ class Attempt:
 
     def obstacle(self, claim: int, ask: Ask, candidate: Candidate) -> Obstacle | None:
         """Return what keeps the device from the request now; None where nothing does."""
+        self.checks += 1
         entry = candidate.entry
         if self.busy(claim, ask, candidate):
             return Obstacle.IN_USE

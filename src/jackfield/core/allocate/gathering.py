@@ -9,6 +9,7 @@ from functools import cached_property
 
 from jackfield.core.allocate.features import Features, Profile
 from jackfield.core.allocate.offers import PLACES_MAX, Entry, Listing, Places
+from jackfield.core.allocate.outcome import Reason
 from jackfield.core.allocate.pools import Candidate, Pool, PoolState
 from jackfield.core.allocate.selectors import Matcher
 from jackfield.model.names import NodeName
@@ -26,9 +27,10 @@ class Seen:
         self._candidates: dict[Matcher, tuple[Candidate, ...]] = {}
 
     @property
-    def invalid(self) -> bool:
-        """Whether any pool is invalid."""
-        return any(pool.state is PoolState.INVALID for pool in self.pools)
+    def reason(self) -> Reason:
+        """Why nothing was found here: a pool that is invalid may have been meant."""
+        invalid = any(pool.state is PoolState.INVALID for pool in self.pools)
+        return Reason.INVALID_POOLS if invalid else Reason.DEVICES
 
     def here(self, entry: Entry) -> bool:
         """Return whether the device can be used from the node."""

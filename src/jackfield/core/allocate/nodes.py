@@ -3,6 +3,7 @@
 Knows core/v1's node selectors: terms, label expressions, the one field there is. Must not know devices.
 """
 
+import re
 from typing import Final
 
 from jackfield.core.allocate.outcome import AllocationError
@@ -10,6 +11,7 @@ from jackfield.model.meta import NodeSelector, NodeSelectorRequirement, NodeSele
 from jackfield.model.node import Node
 
 NAME_FIELD: Final = "metadata.name"
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _VALUES: Final = {
     "In": (1, None),
     "NotIn": (1, None),
@@ -88,9 +90,7 @@ def _field_matches(one: NodeSelectorRequirement, node: Node) -> bool:
 
 def _integer(text: str | None) -> int | None:
     """Read an integer as Go's ParseInt does: ASCII digits and a sign, 64 bits, no blanks, no underscores."""
-    if text is None or not text.isascii() or not text.removeprefix("-").removeprefix("+").isdigit():
-        return None
-    if text.startswith("-+"):
+    if text is None or not _INTEGER.fullmatch(text):
         return None
     number = int(text)
     return number if -(2**63) <= number < 2**63 else None

@@ -21,7 +21,6 @@ class Reason(StrEnum):
 
     DEVICES = "not enough usable devices"
     INVALID_POOLS = "invalid resource pools were encountered"
-    CLAIM_LIMIT = "more devices than one claim may hold"
     SEARCH_LIMIT = "the search was given up"
 
 

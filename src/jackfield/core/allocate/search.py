@@ -20,8 +20,8 @@ from jackfield.core.allocate.requests import Ask, Request, Wish
 from jackfield.core.allocate.usage import Usage
 from jackfield.model.policy import CLAIM_DEVICES_MAX
 
-SEARCH_STEPS_MAX: Final = 50_000
-"""After so many steps a search is given up. Upstream has a time-out instead, of ten seconds a node."""
+CHECKS_MAX: Final = 100_000
+"""After so many looks at a device a search is given up. Upstream has a time-out instead, ten seconds a node."""
 EASY_STEPS: Final = 64
 """A search that takes no more than this is not worth looking far ahead in."""
 NOWHERE: Final = -1
@@ -63,7 +63,7 @@ class Search:
         self._turned_back = False
         self._lookahead: ahead.Lookahead | None = None
 
-    def run(self, steps_max: int = SEARCH_STEPS_MAX) -> Outcome:
+    def run(self, checks_max: int = CHECKS_MAX) -> Outcome:
         """Search, and leave the devices in `attempt`. Raises AllocationError where upstream does."""
         for wish in self._wishes:
             self._check_count(wish)
@@ -78,7 +78,7 @@ class Search:
                 answer = end.value
             else:
                 self.steps += 1
-                if self.steps > steps_max:
+                if self.attempt.checks > checks_max:
                     return Outcome.GIVEN_UP
                 stack.append(branch)
                 answer = None
@@ -254,4 +254,4 @@ class Search:
             return False
         if self._lookahead is None:
             self._lookahead = ahead.Lookahead(self._wishes, self.attempt, self.candidates)
-        return self._lookahead.hopeless(claim, index)
+        return self._lookahead.hopeless(claim, index, ask, wanted)

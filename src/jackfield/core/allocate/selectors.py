@@ -75,10 +75,12 @@ class Matcher:
 class Selectors:
     """Compiled selectors and what they said. May be handed from one Allocator to the next."""
 
-    def __init__(self) -> None:
+    def __init__(self, answers_max: int = ANSWERS_MAX) -> None:
+        self._answers_max = answers_max
         self._programs: dict[tuple[str, bool], cel.Program | cel.CompileError] = {}
         self._matchers: dict[tuple[tuple[str, ...], tuple[str, ...], bool], Matcher] = {}
-        self._answers = 0
+        self.answers = 0
+        """How many are remembered."""
 
     def matcher(self, of_class: tuple[str, ...], expressions: tuple[str, ...], *, lists: bool) -> Matcher:
         """Return the one matcher of these selectors."""
@@ -104,8 +106,8 @@ class Selectors:
 
     def remember(self) -> None:
         """Count one more answer, and forget all where there are too many."""
-        self._answers += 1
-        if self._answers > ANSWERS_MAX:
-            self._answers = 0
+        self.answers += 1
+        if self.answers > self._answers_max:
+            self.answers = 0
             self._matchers.clear()
             self._programs.clear()

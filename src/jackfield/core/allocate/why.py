@@ -110,10 +110,8 @@ def _verdict(search: Search, seen: Seen) -> str:
     match outcome:
         case Outcome.FOUND:
             return FITS
-        case Outcome.NONE:
-            return Reason.INVALID_POOLS if seen.invalid else Reason.DEVICES
-        case Outcome.LIMIT:
-            return Reason.CLAIM_LIMIT
+        case Outcome.NONE | Outcome.LIMIT:
+            return seen.reason
         case Outcome.GIVEN_UP:
             return Reason.SEARCH_LIMIT
 

@@ -5,6 +5,7 @@ Knows what Go makes of each. Must not know expressions.
 
 import math
 import re
+from decimal import Decimal
 from typing import Final
 
 from jackfield.core.cel.faults import CelError
@@ -26,6 +27,8 @@ from jackfield.core.cel.values import (
 CONVERSIONS: Final = ("bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint")
 """Kubernetes applies these to literals when it compiles."""
 
+_FIXED_FROM, _FIXED_BELOW = -4, 6
+"""Powers of ten that Go writes without an exponent."""
 _TRUE: Final = ("1", "t", "T", "TRUE", "true", "True")
 _FALSE: Final = ("0", "f", "F", "FALSE", "false", "False")
 _INT: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
@@ -190,17 +193,14 @@ def double_text(value: float) -> str:
         return "NaN"
     if math.isinf(value):
         return "+Inf" if value > 0 else "-Inf"
-    mantissa, _, exponent = f"{value:.17e}".partition("e")
-    digits = repr(value)
-    if "e" in digits:
-        mantissa, _, exponent = digits.partition("e")
-        power = int(exponent)
-    else:
-        power = int(exponent)
-    # Go changes to an exponent at 21 digits, as repr does at 17; below 0.0001 both do.
-    if -5 < power < 21:  # noqa: PLR2004 - where Go draws the line
-        fixed = f"{value:.0f}" if power > 15 else digits  # noqa: PLR2004 - where repr draws it
-        return fixed.removesuffix(".0")
-    return f"{mantissa.removesuffix('.0') if 'e' in digits else digits}e{'-' if power < 0 else '+'}{abs(power):02}"
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    assert isinstance(exponent, int), "neither infinite nor NaN"
+    text = "".join(map(str, digits))
+    power = len(text) + exponent - 1
+    minus = "-" if sign else ""
+    if not value or _FIXED_FROM <= power < _FIXED_BELOW:
+        return repr(value).removesuffix(".0") if value else f"{minus}0"
+    fraction = f".{text[1:]}" if len(text) > 1 else ""
+    return f"{minus}{text[0]}{fraction}e{'-' if power < 0 else '+'}{abs(power):02}"
 
 

@@ -223,7 +223,7 @@ def _functions() -> list[Json]:
         assert shape is not None, line
         overloads = functions.setdefault(shape["name"], [])
         overload: dict[str, object] = {
-            "id": f"{shape['name']}_{len(overloads)}",
+            "id": "_".join((shape["name"], *_names(shape["target"] or "", shape["args"]))),
             "args": [_type(one) for one in _split(shape["args"])],
             "return": _type(shape["result"]),
         }
@@ -231,6 +231,11 @@ def _functions() -> list[Json]:
             overload["target"] = _type(shape["target"])
         overloads.append(overload)
     return [{"name": name, "overloads": overloads} for name, overloads in functions.items()]
+
+
+def _names(*types: str) -> list[str]:
+    """Return the types of a signature as parts of its overload's name."""
+    return [one.strip() for text in types for one in _split(text)]
 
 
 def _type(text: str) -> dict[str, object]:

@@ -9,7 +9,7 @@ from typing import Final
 
 from jackfield.core.cel import operators, runtime
 from jackfield.core.cel.faults import CelError
-from jackfield.core.cel.regex import pattern
+from jackfield.core.cel.regex import PatternError, pattern
 from jackfield.core.cel.shapes import Bind, Loop, shape
 from jackfield.core.cel.syntax import (
     Call,
@@ -79,7 +79,7 @@ _RUNTIME: Final = (
     "pairs",
     "truth",
     "uncertain",
-    "unknown_type",
+    "make_message",
     "value",
 )
 
@@ -139,8 +139,8 @@ class Renderer:
                     f"({self.render(one.key, scope)}, {self.render(one.value, scope)}, {one.optional})" for one in entries
                 )
                 return f"make_map({', '.join(parts)})"
-            case Message(name=name):
-                return f"unknown_type({name!r})"
+            case Message(name=name, values=values):
+                return f"make_message({', '.join((repr(name), *(self.render(one, scope) for one in values)))})"
             case Comprehension():
                 return self._comprehension(expr, scope)
 
@@ -269,8 +269,8 @@ class Renderer:
     def _fast_member(self, expr: Call, scope: Scope) -> str:
         left, right = expr.operands
         match expr.function:
-            case "matches" if isinstance(right, Const) and isinstance(right.value, str):
-                return f"({self._keep(pattern(right.value))}.search({self.render(left, scope)}) is not None)"
+            case "matches" if (known := _pattern(right)) is not None:
+                return f"({self._keep(known)}.search({self.render(left, scope)}) is not None)"
             case "startsWith" | "endsWith" if self._static(right) == "string":
                 name = expr.function.lower()
                 return f"{self.render(left, scope)}.{name}({self.render(right, scope)})"
@@ -340,14 +340,20 @@ class Renderer:
             text = f"pairs({text})"
         elif self._precise or self._static(expr) not in ("list", "map"):
             text = f"items({text})"
-        # Python forbids := in the range of a comprehension, but not in a function called there.
-        return f"(lambda: {text})()" if ":=" in text else text
+        return text
 
     def _loop(self, loop: Loop, scope: Scope) -> str:
         first, second = self._fresh("v"), self._fresh("v")
         inner = {**scope, loop.first: first} | ({loop.second: second} if loop.second else {})
         names = f"{first}, {second}" if loop.second else first
-        over = f"for {names} in {self._range(loop.range, scope, two=bool(loop.second))}"
+        text = self._range(loop.range, scope, two=bool(loop.second))
+        if ":=" in text:
+            # Python forbids := in the range of a comprehension, but not in an argument.
+            name = self._fresh("r")
+            return f"(lambda {name}: {self._over(loop, inner, f'for {names} in {name}')})({text})"
+        return self._over(loop, inner, f"for {names} in {text}")
+
+    def _over(self, loop: Loop, inner: Scope, over: str) -> str:
         if loop.condition is not None:
             over += f" if {self._condition(loop.condition, inner)}"
         match loop.kind:
@@ -394,6 +400,13 @@ def _chain(expr: Expr, function: str) -> list[Expr]:
     if isinstance(expr, Call) and expr.function == function:
         return [*_chain(expr.args[0], function), *_chain(expr.args[1], function)]
     return [expr]
+
+
+def _pattern(expr: Expr) -> object:
+    try:
+        return pattern(expr.value) if isinstance(expr, Const) and isinstance(expr.value, str) else None
+    except PatternError:
+        return None
 
 
 def _constants(expr: Expr) -> list[object] | None:

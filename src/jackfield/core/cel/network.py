@@ -223,7 +223,9 @@ def _escaped_path(path: str) -> str:
 
 @overload("url", str)
 def _parse_url(text: str) -> URL:
-    return _url(text)
+    # Kubernetes checks the whole text as a request's URI, which has no fragment, then reads it as one that may.
+    _url(text)
+    return _url(text.partition("#")[0])
 
 
 @overload("isURL", str)

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from jackfield.core.cel import (conversions, formats, formatting, frontend, lists, network, quantities, regex, strings, times)
+from jackfield.core.cel import (checks, conversions, cost, formats, formatting, frontend, lists, network, quantities, regex, strings, times)
 from jackfield.core.cel.faults import CelError, CompileError, EvaluationError, PanicError
 from jackfield.core.cel.generate import Renderer
 from jackfield.core.cel.subject import Subject
@@ -27,18 +27,21 @@ Rendering = Callable[[object], object]
 class Program:
     """A compiled expression."""
 
-    __slots__ = ("_fast", "_lists", "_precise", "checked")
+    __slots__ = ("_fast", "_lists", "_precise", "checked", "cost_max")
 
     def __init__(self, checked: Checked, *, lists: bool) -> None:
         self.checked = checked
         self._lists = lists
+        self.cost_max = cost.cost_max(checked)
+        """What it may cost, by the API server's estimate; above COST_MAX it is refused there."""
         self._fast: Rendering = Renderer(checked, precise=False).function()
         self._precise: Rendering | None = None
 
     @property
     def output_type(self) -> str:
-        """The static type of the answer: `bool`, or `any` where it shows only at run time."""
-        return str(self.checked.type_of(self.checked.expr))
+        """The static type of the answer: `bool`, or `google.protobuf.Any` where it shows only at run time."""
+        name = str(self.checked.type_of(self.checked.expr))
+        return "google.protobuf.Any" if name == "any" else name
 
     def matches(self, subject: Subject) -> bool:
         """Return whether the device matches; raises EvaluationError where there is no answer."""
@@ -74,6 +77,6 @@ def _no_bool(answer: object) -> str:
 @lru_cache(maxsize=_PROGRAMS_MAX)
 def compile(expression: str, *, lists: bool = False) -> Program:  # noqa: A001 - it is what it does
     """Return an expression ready for use; raises CompileError where Kubernetes would not take it."""
-    if len(expression.encode("utf-8", "surrogatepass")) > EXPRESSION_BYTES_MAX:
-        raise CompileError(f"must be at most {EXPRESSION_BYTES_MAX} bytes long")
-    return Program(frontend.check(expression, lists=lists), lists=lists)
+    checked = frontend.check(expression, lists=lists)
+    checks.check(checked, lists=lists)
+    return Program(checked, lists=lists)

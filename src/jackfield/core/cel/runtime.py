@@ -8,7 +8,7 @@ from typing import Final, NoReturn
 
 from jackfield.core.cel.faults import CelError, UncertainError
 from jackfield.core.cel.operators import find, optional_index
-from jackfield.core.cel.values import NONE, Optional, UInt, type_name
+from jackfield.core.cel.values import NONE, Optional, Semver, UInt, type_name
 
 Thunk = Callable[[], object]
 _GO_NAMES: Final = {
@@ -21,6 +21,22 @@ _GO_NAMES: Final = {
     "null_type": "types.Null",
     "optional_type": "*types.Optional",
     "kubernetes.Semver": "cel.Semver",
+}
+
+
+_WRAPPED: Final = {
+    "google.protobuf.BoolValue": False,
+    "google.protobuf.BytesValue": b"",
+    "google.protobuf.DoubleValue": 0.0,
+    "google.protobuf.FloatValue": 0.0,
+    "google.protobuf.Int32Value": 0,
+    "google.protobuf.Int64Value": 0,
+    "google.protobuf.StringValue": "",
+    "google.protobuf.UInt32Value": UInt(0),
+    "google.protobuf.UInt64Value": UInt(0),
+    "google.protobuf.ListValue": [],
+    "google.protobuf.Struct": {},
+    "google.protobuf.Value": None,
 }
 
 
@@ -149,10 +165,8 @@ def make_map(*entries: tuple[object, object, bool]) -> dict[object, object]:
     """Return a map literal; an optional entry may be absent."""
     made: dict[object, object] = {}
     for key, item, optional in entries:
-        if type(key) not in (str, int, UInt, bool):
+        if isinstance(key, list | dict | Optional | Semver):
             raise CelError(f"unsupported key type: {type_name(key)}")
-        if find(made, key).present:
-            raise CelError(f"Failed with repeated key: {key}")
         present = _present(optional, item)
         if present.present:
             made[key] = present.value
@@ -201,8 +215,10 @@ def optional_select(container: object, field: str) -> Optional:
     return Optional(present=True, value=reader(field)) if reader is not None else NONE
 
 
-def unknown_type(name: str) -> NoReturn:
-    """Refuse to make a message."""
-    raise CelError(f"unknown type '{name}'")
+def make_message(name: str, *values: object) -> object:
+    """Return a message literal: protobuf's wrappers stand for what they wrap, all else is unknown."""
+    if name not in _WRAPPED:
+        raise CelError(f"unknown type '{name}'")
+    return values[0] if values else _WRAPPED[name]
 
 

@@ -66,7 +66,7 @@ def _index_from(text: str, part: str, start: int) -> int:
 
 @overload("lastIndexOf", str, str)
 def _last_index_of(text: str, part: str) -> int:
-    return _last_index_from(text, part, len(text) - 1) if part else len(text)
+    return text.rfind(part)
 
 
 @overload("lastIndexOf", str, str, int)

@@ -156,7 +156,7 @@ def test_the_same_device_name_on_two_nodes_is_no_fault() -> None:
     ],
     ids=str,
 )
-def test_a_place_means_the_same_for_a_slice_and_for_a_device(place: dict[str, object], seen: bool) -> None:  # noqa: FBT001
+def test_a_place_means_the_same_for_a_slice_and_for_a_device(place: dict[str, object], seen: bool) -> None:  # noqa: FBT001 - a column of the table
     whole = slice_(devices("a"))
     by_slice = replace(whole, spec=replace(replace(whole.spec, all_nodes=False), **place))
     by_device = slice_(devices("a", **place), per_device_node_selection=True)
@@ -227,6 +227,14 @@ def test_a_derived_allocator_sees_what_changed_and_nothing_else() -> None:
     assert given(after) == ["a", "c", "d"]
     assert given(after.derive(slices=[second])) == ["b"]
     assert given(before) == ["a", "b"]
+
+
+def test_a_line_of_allocators_keeps_nothing_of_slices_that_are_gone() -> None:
+    allocator = World([]).allocator()
+    for _ in range(5):
+        allocator = allocator.derive(slices=[slice_(devices("a"))])
+        allocator.allocate([claim(request())], node())
+    assert len(allocator.pools.pools) == 1
 
 
 def test_a_derived_allocator_notices_a_generation_that_came_elsewhere() -> None:

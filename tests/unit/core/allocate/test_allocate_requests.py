@@ -18,7 +18,7 @@ from jackfield.model.claim import (
     ResourceClaim,
     ResourceClaimSpec,
 )
-from jackfield.model.device import Device
+from jackfield.model.device import Device, DeviceTaint
 from jackfield.model.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from jackfield.model.names import NodeName
 from jackfield.model.slice import DeviceClassSpec
@@ -92,6 +92,12 @@ def test_an_alternative_is_chosen_for_the_whole_pod() -> None:
     assert world.gives(claim(both), claim(request("z"))) == ["r/one=a", "z=b"]
 
 
+def test_all_devices_that_cannot_be_had_leave_them_to_the_next_alternative() -> None:
+    listed = [device("a"), device("b", taints=(DeviceTaint("k", effect="NoSchedule"),))]
+    either = first_of(alternative("all", allocation_mode="All"), alternative("one"))
+    assert World([slice_(listed)]).gives(claim(either)) == ["r/one=a"]
+
+
 def test_a_claim_holds_32_devices_and_no_more() -> None:
     names = [f"d{number}" for number in range(40)]
     world = World([slice_(devices(*names))])
@@ -113,17 +119,12 @@ def test_alternatives_that_are_too_many_are_passed_over() -> None:
         world.gives(claim(too_many, also))
 
 
-def test_a_claim_that_can_only_be_too_large_says_so() -> None:
-    # The smaller alternative, which makes the claim look possible, has no device.
+def test_a_claim_whose_small_alternative_has_no_device_does_not_fit() -> None:
     names = [f"d{number}" for number in range(40)]
-    world = World([slice_(devices(*names))])
     either = first_of(alternative("none", 1, selectors=selects("false")), alternative("many", 32), name="y")
-    assert world.gives(claim(request("x", 1), either)) == NOT_ENOUGH
-    large = first_of(alternative("many", 32), name="y")
-    assert world.gives(claim(first_of(alternative("a", 0), name="x"), large)) != NOT_ENOUGH
+    assert World([slice_(devices(*names))]).gives(claim(request("x"), either)) == NOT_ENOUGH
 
 
-BAD_SELECTOR = selects("device.nothing")
 OFF = allocate.Features(
     admin_access=False, prioritized_list=False, consumable_capacity=False, partitionable_devices=False
 )
@@ -186,7 +187,7 @@ def test_a_failing_selector_matters_once_the_search_asks_it(
     listed: list[Device],
     held: tuple[str, ...],
     count: int,
-    ends: bool,  # noqa: FBT001
+    ends: bool,  # noqa: FBT001 - a column of the table
 ) -> None:
     world = World([slice_(listed)], [holding(*held)])
     if ends:
@@ -194,6 +195,11 @@ def test_a_failing_selector_matters_once_the_search_asks_it(
             world.gives(claim(request(count=count, selectors=A100)))
     else:
         world.gives(claim(request(count=count, selectors=A100)))
+
+
+def test_a_failing_selector_does_not_matter_for_a_device_that_another_request_took() -> None:
+    world = World([slice_([device("bare"), device("a", model="A100")])])
+    assert world.gives(claim(request("x"), request("y", selectors=A100))) == ["x=bare", "y=a"]
 
 
 def test_a_selector_that_fails_on_another_nodes_device_fails_here_too() -> None:
@@ -207,6 +213,30 @@ def test_all_devices_break_on_a_constraint_with_an_error() -> None:
     world = World([slice_([device("a", numa=0), device("b", numa=1)])])
     with pytest.raises(allocate.AllocationError, match=r"cannot add device .*/p/b because"):
         world.gives(claim(every(), constraints=[same("numa")]))
+
+
+@pytest.mark.parametrize("answers_max", [0, 1, 2, 100])
+def test_selectors_that_forget_answer_the_same(answers_max: int) -> None:
+    world = World([slice_(MIXED)])
+    selectors = allocate.Selectors(answers_max)
+    for _ in range(2):
+        allocator = allocate.Allocator(world.slices, CLASSES, allocate.Allocated(), selectors=selectors)
+        found = allocator.allocate(
+            [claim(request("x", selectors=H100), request("y", selectors=A100))], node()
+        )
+        assert not isinstance(found, allocate.NoFit)
+        assert [one.device for one in found[0].devices.results] == ["h", "a"]
+
+
+def test_what_an_expression_cannot_see_does_not_make_it_ask_again() -> None:
+    # The device moves from one node to another, and gets another taint: the answers about it stay good.
+    selectors = allocate.Selectors(answers_max=1)
+    for place in ("n1", "n2"):
+        one = device("a", model="A100", node_name=NodeName(place))
+        slices = [slice_([one], per_device_node_selection=True)]
+        allocator = allocate.Allocator(slices, CLASSES, allocate.Allocated(), selectors=selectors)
+        assert not isinstance(allocator.allocate([claim(request())], node(place)), allocate.NoFit)
+    assert selectors.answers == 1
 
 
 # --- results

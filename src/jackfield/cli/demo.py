@@ -1,0 +1,66 @@
+"""`jackfield demo`: the two demos of the talk, as a live picture in a terminal, as plain lines elsewhere.
+
+Knows how the picture is drawn and how fast it moves. Must not know how the play comes about.
+"""
+
+import sys
+import time
+
+import click
+import msgspec
+
+from jackfield.cli import output
+from jackfield.cli.story import demo_scenario
+from jackfield.sim import picture, play, story
+from jackfield.sim.world import SimWorld
+
+PAUSE_MAX = 2.0
+"""Seconds of the viewer's time that nothing may happen."""
+STORY_LINES = 10
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """The picture at the moment of a line."""
+
+    line: story.Line
+    picture: picture.Picture
+
+
+def run(seed: int, speed: float, *, as_json: bool, plain: bool) -> int:
+    """Play it; return the exit status."""
+    frames: list[Frame] = []
+
+    def listen(line: story.Line, world: SimWorld) -> None:
+        if not line.bookkeeping:
+            frames.append(Frame(line, picture.take(world)))
+
+    scenario = demo_scenario()
+    outcome = play.perform(scenario, seed, listen)
+    if as_json:
+        for frame in frames:
+            click.echo(output.as_json(frame.line))
+        return output.end(outcome, json=True)
+    if plain or not sys.stdout.isatty():
+        click.echo(f"{scenario.title}\n\n{story.HEADER}")
+        for frame in frames:
+            output.tell(frame.line)
+        return output.end(outcome, json=False)
+    _animate(frames, scenario.title, max(speed, 0.1))
+    return output.end(outcome, json=False)
+
+
+def _animate(frames: list[Frame], title: str, speed: float) -> None:
+    from rich.console import Console  # noqa: PLC0415 - only a terminal needs it
+    from rich.live import Live  # noqa: PLC0415
+
+    from jackfield.cli import drawing  # noqa: PLC0415
+
+    told: list[story.Line] = []
+    at = 0.0
+    with Live(console=Console(), refresh_per_second=12, screen=False) as live:
+        for frame in frames:
+            pause = min(PAUSE_MAX, (frame.line.at - at) / speed)
+            time.sleep(max(0.05, pause))  # noqa: TID251 - the viewer's own time
+            at = frame.line.at
+            told.append(frame.line)
+            live.update(drawing.scene(title, frame.picture, told[-STORY_LINES:], at))

@@ -1,0 +1,108 @@
+"""The command `jackfield`: what can be typed, and what each word means.
+
+Knows commands and options. Must not know how anything is done: every command imports what it needs when it runs,
+so that help comes up at once.
+"""
+
+from pathlib import Path
+from typing import TextIO
+
+import click
+
+from jackfield import __version__
+
+SEED = click.option(
+    "--seed",
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Draw all chance from this number; the same number, the same story.",
+)
+JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line instead of text.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, message="jackfield %(version)s")
+def main() -> None:
+    """Patch accelerators out of a PCIe/CXL fabric's pool to running Kubernetes nodes.
+
+    When a pod asks for a device that no node has, Jackfield attaches one from the pool, lets the scheduler bind the
+    pod, and returns the device when nobody needs it. Begin with "jackfield demo": it needs no cluster and no GPU.
+    """
+
+
+@main.command()
+@SEED
+@JSON
+@click.option(
+    "--speed",
+    default=8.0,
+    show_default=True,
+    metavar="X",
+    help="In a terminal: seconds of the play per second of yours.",
+)
+@click.option("--plain", is_flag=True, help="Print plain lines at once, also in a terminal.")
+def demo(seed: int, speed: float, *, as_json: bool, plain: bool) -> None:
+    """Watch a pod get a GPU that no node had, and a pod get a node that did not exist.
+
+    Two workers have one GPU each, both in use; four more GPUs are in the fabric's pool. podA asks for a GPU, and one
+    is attached to a running worker. podB asks for more memory than any node has, and a node is added. Then both end,
+    and the GPU goes back to the pool. All of it runs on a simulated cluster inside this command.
+
+    Exit status 0 means that all of it came true.
+    """
+    from jackfield.cli import demo as command
+
+    raise SystemExit(command.run(seed, speed, as_json=as_json, plain=plain))
+
+
+@main.command()
+@click.argument("scenario", type=click.Path(path_type=Path), metavar="SCENARIO.yaml")
+@SEED
+@JSON
+@click.option(
+    "--all", "everything", is_flag=True, help="Also print steps that only keep books, and conflicts."
+)
+def sim(scenario: Path, seed: int, *, as_json: bool, everything: bool) -> None:
+    """Play a scenario on a simulated cluster and print its story.
+
+    A scenario is a stage (nodes, fabrics, policy), what happens on it, and what must be true in the end; see
+    docs/simulation.md and the folder examples. Time is simulated: an hour takes seconds.
+
+    Exit status 0 means that what it expects came true and nothing happened that must never happen, 1 that it did
+    not, 2 that the scenario cannot be played.
+    """
+    from jackfield.cli import sim as command
+
+    raise SystemExit(command.run(scenario, seed, as_json=as_json, everything=everything))
+
+
+@main.command()
+@click.argument("name", metavar="OBJECT")
+@click.option(
+    "--scenario",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Play this scenario; the demo's is the default.",
+)
+@click.option(
+    "--from",
+    "source",
+    type=click.File("r"),
+    metavar="FILE",
+    help='Read the lines that "sim --json" printed; - is standard input.',
+)
+@SEED
+@JSON
+def story(
+    name: str, scenario: Path | None, source: TextIO | None, seed: int, *, as_json: bool
+) -> None:
+    """Print one object's life, a line for each step.
+
+    OBJECT is claim/NAMESPACE/NAME, pod/NAMESPACE/NAME, node/NAME, device/DRIVER/POOL/DEVICE, resource/NAME or
+    request/NAME. The beginning of a name will do if only one object begins like that. Each line says when, to what,
+    in which phase of a claim's life, what was done, which function decided it, and why.
+    """
+    from jackfield.cli import story as command
+
+    raise SystemExit(command.run(name, scenario, source, seed, as_json=as_json))

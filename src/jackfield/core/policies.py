@@ -1,0 +1,92 @@
+"""What is wrong with a policy, field by field, before anybody acts on it.
+
+Knows the rules of CoHDI's device-info and of ours. Must not know where a policy was read.
+"""
+
+import re
+from collections.abc import Iterator
+
+from jackfield.model.policy import DeviceModel, Policy
+
+NAME_MAX = 50
+DRIVER_MAX = 63
+ATTRIBUTES_MAX = 32
+VALUE_MAX = 64
+INDEX_MAX = 10_000
+
+_LABEL = re.compile("[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+def faults(policy: Policy) -> tuple[str, ...]:
+    """Return what must be corrected, each naming its field; nothing if the policy is sound."""
+    return (*_models(policy), *_durations(policy), *_numbers(policy))
+
+
+def _models(policy: Policy) -> Iterator[str]:
+    for place, model in enumerate(policy.models):
+        yield from (f"models[{place}].{fault}" for fault in _model(model, policy))
+    for field in ("index", "cdi_model_name", "k8s_device_name"):
+        values = [getattr(one, field) for one in policy.models]
+        for value in dict.fromkeys(value for value in values if values.count(value) > 1):
+            yield f"models: two have the {field.replace('_', '-')} {value!r}; each must have its own"
+
+
+def _model(model: DeviceModel, policy: Policy) -> Iterator[str]:
+    if not 0 <= model.index <= INDEX_MAX:
+        yield f"index: {model.index} is not between 0 and {INDEX_MAX}"
+    if not model.cdi_model_name:
+        yield "cdi-model-name: must not be empty; it is the manager's own name for the model"
+    if len(model.driver_name) > DRIVER_MAX or not _SUBDOMAIN.fullmatch(model.driver_name):
+        yield f"driver-name: {model.driver_name!r} is not a DNS subdomain of at most {DRIVER_MAX} characters"
+    if not model.type.isalnum():
+        yield f"type: {model.type!r} is not a word such as gpu or cxlmemory"
+    if model.spares < 0:
+        yield f"spares: {model.spares} is negative"
+    yield from _device_name(model.k8s_device_name, policy)
+    yield from _attributes(model)
+    yield from _neighbours(model, policy)
+
+
+def _device_name(name: str, policy: Policy) -> Iterator[str]:
+    if len(name) > NAME_MAX or not _LABEL.fullmatch(name):
+        yield f"k8s-device-name: {name!r} is not a DNS label of at most {NAME_MAX} characters"
+    for other in policy.models:
+        if other.k8s_device_name.startswith(f"{name}-"):
+            yield f"k8s-device-name: {name!r} begins {other.k8s_device_name!r}; devices could not be told apart"
+
+
+def _attributes(model: DeviceModel) -> Iterator[str]:
+    if len(model.dra_attributes) > ATTRIBUTES_MAX:
+        yield f"dra-attributes: {len(model.dra_attributes)} are more than {ATTRIBUTES_MAX}"
+    for key, value in model.dra_attributes.items():
+        if len(value) > VALUE_MAX:
+            yield f"dra-attributes[{key}]: {len(value)} characters are more than {VALUE_MAX}"
+
+
+def _neighbours(model: DeviceModel, policy: Policy) -> Iterator[str]:
+    known = [one.index for one in policy.models]
+    for index in model.cannot_coexist_with:
+        if index not in known:
+            yield f"cannot-coexist-with: no model has the index {index}"
+
+
+def _durations(policy: Policy) -> Iterator[str]:
+    for field in policy.__struct_fields__:
+        if field.endswith("_seconds") and getattr(policy, field) < 0:
+            yield f"{field}: {getattr(policy, field)} is negative"
+    for field in ("poll_seconds", "inventory_seconds", "resync_seconds", "binding_timeout_seconds"):
+        if getattr(policy, field) == 0:
+            yield f"{field}: must be more than 0"
+
+
+def _numbers(policy: Policy) -> Iterator[str]:
+    if policy.per_node_min < 0 or policy.per_node_max < policy.per_node_min:
+        yield f"per_node_min, per_node_max: {policy.per_node_min} and {policy.per_node_max} are no range"
+    if policy.claim_attempts_max < 1:
+        yield f"claim_attempts_max: {policy.claim_attempts_max} is less than 1"
+    if not _SUBDOMAIN.fullmatch(policy.label_prefix):
+        yield f"label_prefix: {policy.label_prefix!r} is not a DNS subdomain"
+    for place, group in enumerate(policy.node_groups):
+        if group.max_size < 0 or not _LABEL.fullmatch(group.name):
+            yield f"node_groups[{place}]: needs a DNS label as name and a max_size of 0 or more"
