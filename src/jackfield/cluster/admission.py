@@ -9,13 +9,18 @@ from jackfield.cluster.history import Stored
 from jackfield.codec import BadObject, Raw, RawValue, without_nulls
 from jackfield.codec.kinds import Kind
 from jackfield.model import composition
+from jackfield.model.event import Event
 from jackfield.model.meta import Object
-from jackfield.model.names import Time
+from jackfield.model.names import Seconds, Time, seconds
 from jackfield.model.pod import Pod
 
 GENERATIONS = frozenset({"Pod", "ResourceSlice", "DeviceClass", "ComposabilityRequest", "ComposableResource"})
 """Kinds whose generation counts the changes of what is wanted."""
 _SERVERS = frozenset(fields.SYSTEM - {"name", "namespace", "generateName", "resourceVersion"})
+
+
+EVENT_SECONDS = 3600
+"""How long events are kept; all other objects stay until somebody deletes them."""
 
 
 def read(raw: Raw) -> Raw:
@@ -110,6 +115,11 @@ def grace_seconds(old: Object) -> int:
     if isinstance(old, Pod) and old.spec.node_name and not old.finished:
         return old.spec.termination_grace_period_seconds
     return 0
+
+
+def is_stale(old: Object, now: Seconds) -> bool:
+    """Return whether the server itself clears the object away."""
+    return isinstance(old, Event) and seconds(old.metadata.creation_timestamp) + EVENT_SECONDS < now
 
 
 def is_over(new: Raw) -> bool:

@@ -38,7 +38,9 @@ class Collector:
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster = cluster
         self._rounds: Rounds[Place] = Rounds(cluster, clock)
-        self._caches = {kind: Cache[Object]({"owner": _owner_uids}) for kind in kinds.TYPES}
+        self._seen = Cache()
+        for kind in kinds.TYPES:
+            self._seen.index(kind, owner=_owner_uids)
         self._uids: dict[Uid, None] = {}
 
     @property
@@ -53,25 +55,31 @@ class Collector:
     def _take(self, change: Change) -> None:
         match change:
             case Changed(object=new):
-                self._caches[type(new)].put(new)
-                self._uids[new.uid] = None
-                if new.metadata.owner_references:
-                    self._rounds.mark(Place(type(new), new.key))
+                self._put(new)
             case Deleted(object=gone):
                 self._forget(gone)
             case Synced(kind=kind, keys=keys):
-                for one in self._caches[kind].not_among(keys):
+                for one in self._seen.not_among(kind, keys):
                     self._forget(one)
 
+    def _put(self, new: Object) -> None:
+        old = self._seen.get(type(new), new.key)
+        if old is not None and old.uid != new.uid:
+            self._forget(old)
+        self._seen.put(new)
+        self._uids[new.uid] = None
+        if new.metadata.owner_references:
+            self._rounds.mark(Place(type(new), new.key))
+
     def _forget(self, gone: Object) -> None:
-        self._caches[type(gone)].drop(gone)
+        self._seen.drop(gone)
         self._uids.pop(gone.uid, None)
-        for kind, cache in self._caches.items():
-            for dependent in cache.find("owner", gone.uid):
+        for kind in kinds.TYPES:
+            for dependent in self._seen.find(kind, "owner", gone.uid):
                 self._rounds.mark(Place(kind, dependent.key))
 
     async def _look(self, place: Place) -> None:
-        dependent = self._caches[place.kind].get(place.key)
+        dependent = self._seen.get(place.kind, place.key)
         if dependent is None:
             return
         gone = [one.uid for one in dependent.metadata.owner_references if await self._is_gone(dependent, one)]

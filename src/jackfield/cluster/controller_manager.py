@@ -4,9 +4,9 @@ Knows which change touches which pod or claim, and how each action is carried ou
 """
 
 import contextlib
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from enum import Enum
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import msgspec
 
@@ -20,8 +20,6 @@ from jackfield.model.names import Key, Uid, Version, named
 from jackfield.model.node import Node
 from jackfield.model.pod import Pod
 from jackfield.ports import Change, Changed, Clock, Cluster, Deleted, Gone, Merge, Refused, Synced
-
-T = TypeVar("T", bound=Object)
 
 KINDS: tuple[type[Object], ...] = (Node, Pod, ResourceClaim, ResourceClaimTemplate)
 
@@ -51,96 +49,51 @@ class Round(msgspec.Struct, frozen=True):
     key: Key
 
 
-class Seen:
+class Seen(Cache):
     """What the controller has heard."""
 
     def __init__(self) -> None:
-        self.nodes: Cache[Node] = Cache({})
-        self.pods: Cache[Pod] = Cache({"node": _nodes, "claim": _claims_of_pod, "template": _templates})
-        self.claims: Cache[ResourceClaim] = Cache({"owner": _owners, "consumer": _consumers})
-        self.templates: Cache[ResourceClaimTemplate] = Cache({})
-
-    def known(self, one: Object) -> Object | None:
-        """Return what is known under the object's name, or None."""
-        match one:
-            case Pod():
-                return self.pods.get(one.key)
-            case ResourceClaim():
-                return self.claims.get(one.key)
-            case ResourceClaimTemplate():
-                return self.templates.get(one.key)
-            case Node():
-                return self.nodes.get(one.key)
-            case _:
-                return None
-
-    def put(self, new: Object) -> bool:
-        """Take an object in; returns False if it is known as well or better."""
-        match new:
-            case Pod():
-                return self.pods.put(new)
-            case ResourceClaim():
-                return self.claims.put(new)
-            case ResourceClaimTemplate():
-                return self.templates.put(new)
-            case Node():
-                return self.nodes.put(new)
-            case _:
-                return False
-
-    def drop(self, gone: Object) -> bool:
-        """Forget an object; returns False if a later one of that name is known, or none."""
-        match gone:
-            case Pod():
-                return self.pods.drop(gone)
-            case ResourceClaim():
-                return self.claims.drop(gone)
-            case ResourceClaimTemplate():
-                return self.templates.drop(gone)
-            case Node():
-                return self.nodes.drop(gone)
-            case _:
-                return False
-
-    def not_among(self, kind: type[Object], keys: frozenset[Key]) -> tuple[Object, ...]:
-        """Return the objects of a kind that a list of all that exist does not name."""
-        caches: dict[type[Object], Callable[[frozenset[Key]], tuple[Object, ...]]] = {
-            Node: self.nodes.not_among,
-            Pod: self.pods.not_among,
-            ResourceClaim: self.claims.not_among,
-            ResourceClaimTemplate: self.templates.not_among,
-        }
-        return caches[kind](keys)
+        super().__init__()
+        self.index(Pod, node=_nodes, claim=_claims_of_pod, template=_templates)
+        self.index(ResourceClaim, owner=_owners, consumer=_consumers)
 
     def pod(self, key: Key) -> Pod | None:
         """Return the pod, or None."""
-        return self.pods.get(key)
+        return self.get(Pod, key)
 
     def node(self, key: Key) -> Node | None:
         """Return the node, or None."""
-        return self.nodes.get(key)
+        return self.get(Node, key)
 
     def template(self, key: Key) -> ResourceClaimTemplate | None:
         """Return the template, or None."""
-        return self.templates.get(key)
+        return self.get(ResourceClaimTemplate, key)
 
     def claim(self, key: Key) -> ResourceClaim | None:
         """Return the claim, or None."""
-        return self.claims.get(key)
+        return self.get(ResourceClaim, key)
 
     def claims_made_for(self, pod: Uid) -> tuple[ResourceClaim, ...]:
         """Return the claims that the pod owns."""
-        return self.claims.find("owner", pod)
+        return self.find(ResourceClaim, "owner", pod)
 
-    def claims_of(self, pod: Pod) -> tuple[ResourceClaim, ...]:
-        """Return the claims that the pod owns or uses."""
-        return (*self.claims.find("owner", pod.uid), *self.claims.find("consumer", pod.uid))
-
-    def pods_of(self, claim: ResourceClaim) -> tuple[Key, ...]:
-        """Return the pods that name the claim, or for which it was made."""
-        owner = claims.owner_pod(claim)
-        made_for = (Key(claim.key.namespace, owner.name),) if owner else ()
-        return (*(pod.key for pod in self.pods.find("claim", claim.key)), *made_for)
+    def touched(self, one: Object) -> Iterator[Round]:
+        """Yield the rounds that a change of an object calls for; costs its neighbourhood."""
+        match one:
+            case Pod():
+                yield Round(Subject.POD, one.key)
+                for index in ("owner", "consumer"):
+                    yield from _rounds(Subject.CLAIM, self.find(ResourceClaim, index, one.uid))
+            case ResourceClaim():
+                yield Round(Subject.CLAIM, one.key)
+                yield from _rounds(Subject.POD, self.find(Pod, "claim", one.key))
+                yield from (Round(Subject.POD, Key(one.key.namespace, name)) for name in _owner_names(one))
+            case ResourceClaimTemplate():
+                yield from _rounds(Subject.POD, self.find(Pod, "template", one.key))
+            case Node():
+                yield from _rounds(Subject.POD, self.find(Pod, "node", one.name))
+            case _:
+                return
 
 
 class ControllerManager:
@@ -176,30 +129,14 @@ class ControllerManager:
 
     def _put(self, new: Object) -> None:
         # What a change touches is asked of the old and of the new: another object may have taken the name.
-        old = self._seen.known(new)
-        before = tuple(self._touched(old)) if old is not None else ()
+        old = self._seen.get(type(new), new.key)
+        before = tuple(self._seen.touched(old)) if old is not None else ()
         if self._seen.put(new):
-            self._rounds.mark(*before, *self._touched(new))
+            self._rounds.mark(*before, *self._seen.touched(new))
 
     def _drop(self, gone: Object) -> None:
         if self._seen.drop(gone):
-            self._rounds.mark(*self._touched(gone))
-
-    def _touched(self, one: Object) -> Iterator[Round]:
-        """Yield the rounds that a change of an object calls for; costs its neighbourhood."""
-        match one:
-            case Pod():
-                yield Round(Subject.POD, one.key)
-                yield from (Round(Subject.CLAIM, claim.key) for claim in self._seen.claims_of(one))
-            case ResourceClaim():
-                yield Round(Subject.CLAIM, one.key)
-                yield from (Round(Subject.POD, pod) for pod in self._seen.pods_of(one))
-            case ResourceClaimTemplate():
-                yield from (Round(Subject.POD, pod.key) for pod in self._seen.pods.find("template", one.key))
-            case Node():
-                yield from (Round(Subject.POD, pod.key) for pod in self._seen.pods.find("node", one.name))
-            case _:
-                return
+            self._rounds.mark(*self._seen.touched(gone))
 
     # --- looking and acting
 
@@ -276,6 +213,15 @@ def _claims_of_pod(pod: Pod) -> tuple[Hashable, ...]:
 def _templates(pod: Pod) -> tuple[Hashable, ...]:
     names = dict.fromkeys(one.resource_claim_template_name for one in pod.spec.resource_claims)
     return tuple(Key(pod.key.namespace, name) for name in names if name)
+
+
+def _rounds(subject: Subject, objects: Iterable[Object]) -> Iterator[Round]:
+    return (Round(subject, one.key) for one in objects)
+
+
+def _owner_names(claim: ResourceClaim) -> tuple[str, ...]:
+    owner = claims.owner_pod(claim)
+    return (owner.name,) if owner else ()
 
 
 def _owners(claim: ResourceClaim) -> tuple[Hashable, ...]:

@@ -15,7 +15,7 @@ from jackfield.codec.kinds import Kind
 from jackfield.model.meta import Object
 from jackfield.model.names import Key, Time
 
-EVENTS_MAX = 10_000
+EVENTS_MAX = 1_000
 """Events remembered of one kind; a watch from before them starts over."""
 
 

@@ -20,7 +20,7 @@ from jackfield.cluster.informer import Ear, Informer, Lag, no_lag
 from jackfield.cluster.placement import Placed, Placement, Unplaced
 from jackfield.cluster.recorder import WARNING, Recorder
 from jackfield.cluster.scheduler_cache import SchedulerCache
-from jackfield.cluster.scheduling_queue import Entry, SchedulingQueue
+from jackfield.cluster.scheduling_queue import Entry, Lengths, SchedulingQueue
 from jackfield.core.allocate import AllocationError, Features
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.meta import Object
@@ -111,6 +111,10 @@ class Scheduler:
             self._crew.start(self._schedule())
             await self._crew.failure()
 
+    def lengths(self) -> Lengths:
+        """Return how many pods wait for what; those waiting to be bound are not among them."""
+        return self._queue.lengths()
+
     # --- the scheduling cycle
 
     async def _schedule(self) -> None:
@@ -121,7 +125,7 @@ class Scheduler:
                 self._queue.remove(entry.key)
             elif self._claims.gate(info.pod):
                 # PreEnqueue: not even an attempt is made before the claims exist.
-                self._queue.park(entry, _CLAIMS, self._clock.now())
+                self._queue.park(entry, Plugin.DYNAMIC_RESOURCES, self._clock.now())
             else:
                 await self._cycle(entry, info)
 
@@ -135,6 +139,7 @@ class Scheduler:
         match found:
             case Placed():
                 self._reserve(info, found)
+                self._queue.placed(entry)
                 self._crew.start(self._bind(entry, info, found))
             case Unplaced():
                 await self._refused(entry, info, found)
@@ -148,7 +153,7 @@ class Scheduler:
     async def _refused(self, entry: Entry, info: PodInfo, found: Unplaced) -> None:
         self.metrics.unschedulable += 1
         # Back into the queue first: the event that what follows causes must find the pod there.
-        self._queue.refuse(entry, found.plugins, self._clock.now())
+        self._queue.refuse(entry, found.plugins, self._clock.now(), found.likeness)
         message = found.message
         if found.give_up:
             claim = self._random.choice(found.give_up)

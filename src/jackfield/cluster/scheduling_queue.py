@@ -46,9 +46,10 @@ class Entry:
     """A pod in the queue."""
 
     __slots__ = (
-        "attempts",
         "errors",
         "key",
+        "leads",
+        "likeness",
         "order",
         "place",
         "plugins",
@@ -69,6 +70,10 @@ class Entry:
         """How many errors in a row ended the attempt."""
         self.plugins: frozenset[Plugin] = frozenset()
         """Who refused it last."""
+        self.likeness = b""
+        """What it was refused as; pods of the same likeness are refused alike."""
+        self.leads = b""
+        """The likeness of those who wait for how it fares."""
         self.since = Seconds(0.0)
         self.ticket = 0
         """Tells the entry's place in a heap from the places it had before."""
@@ -80,6 +85,23 @@ class Entry:
             return self.since
         duration = BACKOFF_FIRST * 2 ** min(count - 1, _DOUBLINGS_MAX)
         return Seconds(self.since + min(duration, BACKOFF_MAX))
+
+
+class _Crowd:
+    """Pods that are alike and wait for the same: the first of them goes ahead."""
+
+    def __init__(self) -> None:
+        self.plugins: frozenset[Plugin] = frozenset()
+        self._heap: list[tuple[_Item, int, Entry]] = []
+
+    def join(self, entry: Entry) -> None:
+        self.plugins |= entry.plugins
+        heapq.heappush(self._heap, (entry.order, entry.ticket, entry))
+
+    def first(self) -> Entry | None:
+        while self._heap and self._heap[0][1] != self._heap[0][-1].ticket:
+            heapq.heappop(self._heap)
+        return self._heap[0][-1] if self._heap else None
 
 
 class Lengths(msgspec.Struct, frozen=True):
@@ -100,6 +122,10 @@ class SchedulingQueue:
         self._error_backoff: list[_Timed] = []
         self._stale: list[_Timed] = []
         self._unschedulable: dict[Key, Entry] = {}
+        self._loners: dict[Key, Entry] = {}
+        """Those of the unschedulable that an event wakes, each like no other."""
+        self._crowds: dict[bytes, _Crowd] = {}
+        """Likewise, those that are alike."""
         self._tickets = itertools.count(1)
         self._births = itertools.count(1)
 
@@ -128,26 +154,43 @@ class SchedulingQueue:
         self._move(entry, Place.ACTIVE)
         heapq.heappush(self._active, (entry.order, entry.ticket, entry))
 
-    def park(self, entry: Entry, plugins: frozenset[Plugin], now: Seconds) -> None:
-        """Let the pod wait for an event of these plugins, without counting that as an attempt."""
+    def park(self, entry: Entry, plugin: Plugin, now: Seconds) -> None:
+        """Let the pod wait for its very own event of this plugin, without counting that as an attempt."""
+        self._hand_on(entry)
+        self._shelve(entry, frozenset({plugin}), now)
+
+    def refuse(self, entry: Entry, plugins: frozenset[Plugin], now: Seconds, likeness: bytes = b"") -> None:
+        """Put back a pod for which these plugins found no node."""
+        if entry.place is not Place.IN_FLIGHT:
+            return
+        entry.refusals += 1
+        entry.errors = 0
+        if entry.leads != likeness:
+            self._hand_on(entry)
+        entry.leads = b""
+        entry.likeness = likeness
+        self._shelve(entry, plugins, now)
+        if likeness:
+            self._crowds.setdefault(likeness, _Crowd()).join(entry)
+        else:
+            self._loners[entry.key] = entry
+
+    def placed(self, entry: Entry) -> None:
+        """Note that the pod has found a node; it stays in flight until it is removed or fails."""
+        self._hand_on(entry)
+
+    def _shelve(self, entry: Entry, plugins: frozenset[Plugin], now: Seconds) -> None:
         entry.plugins = plugins
         entry.since = now
         self._move(entry, Place.UNSCHEDULABLE)
         self._unschedulable[entry.key] = entry
         heapq.heappush(self._stale, (Seconds(now + UNSCHEDULABLE_MAX), entry.order, entry.ticket, entry))
 
-    def refuse(self, entry: Entry, plugins: frozenset[Plugin], now: Seconds) -> None:
-        """Put back a pod for which these plugins found no node."""
-        if entry.place is not Place.IN_FLIGHT:
-            return
-        entry.refusals += 1
-        entry.errors = 0
-        self.park(entry, plugins, now)
-
     def fail(self, entry: Entry, now: Seconds) -> None:
         """Put back a pod whose attempt ended in an error, perhaps after it was refused: it waits out its backoff."""
         if entry.place not in {Place.IN_FLIGHT, Place.UNSCHEDULABLE}:
             return
+        self._hand_on(entry)
         entry.errors += 1
         entry.since = now
         self._back_off(entry)
@@ -156,6 +199,7 @@ class SchedulingQueue:
         """Forget the pod, wherever it is."""
         entry = self._entries.pop(key, None)
         if entry is not None:
+            self._hand_on(entry)
             self._move(entry, Place.GONE)
 
     def pop(self, now: Seconds) -> Entry | None:
@@ -178,8 +222,13 @@ class SchedulingQueue:
     # --- events
 
     def wake(self, plugins: frozenset[Plugin], now: Seconds) -> bool:
-        """Let all pods be tried again that one of these plugins refused; return whether there were any."""
-        found = [one for one in self._unschedulable.values() if one.plugins & plugins]
+        """Let pods be tried again that one of these plugins refused; return whether there were any."""
+        found = [one for one in self._loners.values() if one.plugins & plugins]
+        for likeness in [one for one, crowd in self._crowds.items() if crowd.plugins & plugins]:
+            first = self._first_of(likeness)
+            if first is not None:
+                first.leads = likeness
+                found.append(first)
         for entry in found:
             self._wake(entry, now)
         return bool(found)
@@ -198,6 +247,21 @@ class SchedulingQueue:
         else:
             self.activate(entry)
 
+    def _first_of(self, likeness: bytes) -> Entry | None:
+        crowd = self._crowds.get(likeness)
+        first = crowd.first() if crowd is not None else None
+        if first is None:
+            self._crowds.pop(likeness, None)
+        return first
+
+    def _hand_on(self, entry: Entry) -> None:
+        """Let the next one try of those who waited for how this one fares."""
+        likeness, entry.leads = entry.leads, b""
+        following = self._first_of(likeness) if likeness else None
+        if following is not None:
+            following.leads = likeness
+            self._back_off(following)
+
     def _back_off(self, entry: Entry) -> None:
         self._move(entry, Place.BACKOFF)
         heap = self._error_backoff if entry.errors else self._backoff
@@ -208,6 +272,7 @@ class SchedulingQueue:
     def _move(self, entry: Entry, place: Place) -> None:
         if entry.place is Place.UNSCHEDULABLE:
             del self._unschedulable[entry.key]
+            self._loners.pop(entry.key, None)
         entry.place = place
         entry.ticket = next(self._tickets)
 

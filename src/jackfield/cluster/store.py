@@ -100,6 +100,12 @@ class Store:
         """Return what happened to a kind after a version. Raises Expired if that is too long ago."""
         return self._histories[kinds.of(kind)].since(version)
 
+    def bookmark(self, kind: type[Object]) -> Raw:
+        """Return what a watch is told from time to time, so that it can go on from here later."""
+        names = kinds.of(kind)
+        metadata = {"resourceVersion": str(self._version)}
+        return {"apiVersion": names.api_version, "kind": names.kind, "metadata": metadata}
+
     def subscribe(self, kind: type[Object], listener: Listener) -> Callable[[], None]:
         """Have every later event of a kind told; returns what ends it. A listener must not write."""
         listeners = self._listeners[kinds.of(kind)]
@@ -122,6 +128,7 @@ class Store:
         admission.prepare_create(names, new)
         metadata["uid"] = str(uuid.UUID(int=self._dice.getrandbits(128), version=4))
         metadata["creationTimestamp"] = rfc3339(self._now())
+        self._clear(names)
         return self._commit(names, None, new, ((), write))
 
     def update(self, kind: type[Object], raw: Raw, write: Write = PLAIN) -> Stored:
@@ -190,6 +197,14 @@ class Store:
             new["generation"] += 1
         return self._put(old.kind, old, {**old.raw, "metadata": new}, (old.managers, PLAIN))
 
+    def _clear(self, kind: Kind) -> None:
+        """Clear away what the server keeps only for a time; the oldest come first, so that it costs what goes."""
+        now = self._now()
+        while (oldest := next(iter(self._tables[kind].values()), None)) and admission.is_stale(
+            oldest.object, now
+        ):
+            self._remove(oldest, oldest.raw)
+
     # --- the way every write takes
 
     def _replace(self, old: Stored, new: Raw, write: Write) -> Stored:
@@ -223,8 +238,8 @@ class Store:
                 managers = apply.updated(fields.ownable(old.raw), fields.ownable(new), me, managers)
             if new == old.raw and managers == old.managers:
                 return old
-        if old is not None and admission.is_over(new):
-            return self._remove(old, new) if not write.dry_run else old
+            if admission.is_over(new):
+                return old if write.dry_run else self._remove(old, new)
         return self._put(kind, old, new, (managers, write), check=True)
 
     def _put(

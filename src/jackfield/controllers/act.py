@@ -4,7 +4,7 @@ Each arm names the port's method and writes the answer into the store at once, s
 our own stale past. Knows how an action is spelt on the wire. Must not choose anything: choices are decisions.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 
@@ -24,7 +24,7 @@ from jackfield.model.composition import (
     ComposableResource,
     ResourceState,
 )
-from jackfield.model.fabric import Done, Failed, Progress, Working
+from jackfield.model.fabric import Done, Failed, Order, Progress, Working
 from jackfield.model.host import Facts, Prepared
 from jackfield.model.meta import Condition, Object, with_condition
 from jackfield.model.names import FabricName, Key, NodeName, Version, named, rfc3339
@@ -64,7 +64,7 @@ from jackfield.model.plan import (
 from jackfield.model.pod import Pod
 from jackfield.model.slice import ResourceSlice
 from jackfield.model.view import Delta
-from jackfield.ports import Apply, Changed, Conflict, Gone, Merge, Synced, World
+from jackfield.ports import Apply, Changed, Conflict, Gone, Merge, Refused, Synced, World
 
 FAILURES_MAX = 32
 """How many failures a node's annotation remembers."""
@@ -131,14 +131,14 @@ async def act(action: AnyAction, hands: Hands) -> None:  # noqa: C901, PLR0912, 
             await _status(hands, action.resource, action.version, status)
         case Attach():
             version = await _sent("attach", action, hands)
-            progress = await hands.world.fabrics[action.order.fabric].attach(action.order)
+            progress = await _asked(action, version, hands.world.fabrics[action.order.fabric].attach, hands)
             await _attached(action, version, progress, hands)
         case Adopt():
             ids = {"cdi_device_id": action.device, "device_id": action.serial or None}
             await _status(hands, action.resource, action.version, ids)
         case Detach():
             version = await _sent("detach", action, hands)
-            progress = await hands.world.fabrics[action.order.fabric].detach(action.order)
+            progress = await _asked(action, version, hands.world.fabrics[action.order.fabric].detach, hands)
             await _detached(action, version, progress, hands)
         case FreeResource():
             await _free(action, hands)
@@ -253,13 +253,25 @@ async def _show(action: PutRequestStatus, hands: Hands) -> None:
     status = {
         "state": new.state.value,
         "error": new.error or None,
-        "resources": {**dict.fromkeys(gone), **msgspec.to_builtins(new.resources)},
-        "scalarResource": msgspec.to_builtins(new.scalar_resource),
+        "resources": {**dict.fromkeys(gone), **{name: _whole(one) for name, one in new.resources.items()}},
+        "scalarResource": _whole(new.scalar_resource),
     }
     patch = Merge(
         ComposabilityRequest, named(action.request), action.version, {"status": status}, status=True
     )
     _know(hands, await hands.world.cluster.write(patch))
+
+
+_REQUIRED = ("type", "model", "size", "state")
+"""Fields that CoHDI's schema wants to see whatever they are."""
+
+
+def _whole(value: object) -> object:
+    """Spell a value so that a merge patch leaves nothing of what was there: what is not set is named with nothing."""
+    if not isinstance(value, msgspec.Struct):
+        return value
+    fields = {name: _whole(getattr(value, name)) for name in value.__struct_fields__}
+    return {name: one if one or name in _REQUIRED else None for name, one in fields.items()}
 
 
 async def _finalizers(hands: Hands, kind: type[Object], name: str, version: Version, *, ours: bool) -> None:
@@ -310,14 +322,26 @@ async def _sent(verb: str, action: Attach | Detach, hands: Hands) -> Version:
     return await _annotate(hands, action.resource, action.version, note)
 
 
+async def _asked(
+    action: Attach | Detach, version: Version, ask: Callable[[Order], Awaitable[Progress]], hands: Hands
+) -> Progress:
+    """Ask the manager; a refusal is shown on the resource, since asking again would not help."""
+    try:
+        return await ask(action.order)
+    except Refused as refused:
+        await _status(hands, action.resource, version, {"error": str(refused)})
+        raise
+
+
 async def _attached(action: Attach, version: Version, progress: Progress, hands: Hands) -> None:
     match progress:
         case Working():
             return
         case Done(device=device, serial=serial):
             hands.moved(action.order.fabric)
-            ids = {"cdi_device_id": device, "device_id": serial or None}
-            await _status(hands, action.resource, version, ids)
+            if not action.mark_sent:  # without ids another may have taken it: the inventory says whose it is
+                ids = {"cdi_device_id": device, "device_id": serial or None}
+                await _status(hands, action.resource, version, ids)
         case Failed(reason=reason):
             hands.moved(action.order.fabric)
             await _status(hands, action.resource, version, {"error": reason})

@@ -39,6 +39,11 @@ class Index(Generic[K, N, V]):
             return tuple(values.values())
         return tuple(sorted(values.values(), key=self._order))  # type: ignore[arg-type] # any order that sorts
 
+    def first(self, key: K) -> V | None:
+        """Return the first of the values under the key, or None."""
+        values = self._values.get(key)
+        return min(values.values(), key=self._order) if values else None  # type: ignore[arg-type] # likewise
+
     def count(self, key: K) -> int:
         """Return how many values there are under the key."""
         return len(self._values.get(key, ()))

@@ -6,7 +6,13 @@ Knows which fields are looked up by. Must not know who looks.
 from jackfield.controllers.index import Index
 from jackfield.core import naming
 from jackfield.model.claim import ResourceClaim
-from jackfield.model.composition import ComposabilityRequest, ComposableResource, device_id
+from jackfield.model.composition import (
+    ComposabilityRequest,
+    ComposableResource,
+    ResourceState,
+    device_id,
+)
+from jackfield.model.device import Device
 from jackfield.model.meta import Object
 from jackfield.model.names import (
     DeviceID,
@@ -43,21 +49,19 @@ class Indexes:
         self.requests_for: Index[ModelName, Key, ComposabilityRequest] = Index(
             lambda one: (one.metadata.creation_timestamp, one.key)
         )
-        self.resource_of: dict[DeviceID, ComposableResource] = {}
-        self.resource_with: dict[tuple[FabricName, PhysicalID], ComposableResource] = {}
+        self.resource_of: Index[DeviceID, Key, ComposableResource] = Index(_standing)
+        self.resource_with: Index[tuple[FabricName, PhysicalID], Key, ComposableResource] = Index(_standing)
         self.resources_on: Index[NodeName, Key, ComposableResource] = Index(lambda one: one.key)
         self.resources_of: Index[str, Key, ComposableResource] = Index(lambda one: one.key)
         self.recording: Index[Key, Key, ComposableResource] = Index(lambda one: one.key)
         self.slices: Index[tuple[str, str], Key, ResourceSlice] = Index(lambda one: one.key)
-        self.slice_with: dict[DeviceID, Key] = {}
-        self.published: Index[str, DeviceID, DeviceID] = Index(lambda device: device)
+        self.slice_with: Index[DeviceID, Key, ResourceSlice] = Index(lambda one: one.key)
+        self.published: Index[str, tuple[DeviceID, Key], DeviceID] = Index(lambda device: device)
         self.failures_on: dict[NodeName, tuple[Failure, ...]] = {}
-        self.failures_of: Index[DeviceID, NodeName, Failure] = Index(lambda failure: failure.at)
-
+        self.failures_of: Index[DeviceID, NodeName, Failure] = Index(lambda failure: failure)
         self.groups: Index[str, Key, Node] = Index(lambda node: node.key)
-        self.behind: dict[DeviceID, DeviceID] = {}
-        """The fabric's device behind one that a vendor's driver publishes, by uuid."""
-        self.by_uuid: dict[str, DeviceID] = {}
+        self.seen_as: Index[str, Key, ComposableResource] = Index(_standing)
+        """Resources by the uuid under which a vendor's driver publishes their device."""
 
     def take_out(self, old: Object, touched: dict[DeviceID, None]) -> None:
         """Take an object out; add the devices to look at again to `touched`."""
@@ -75,7 +79,7 @@ class Indexes:
                 self.requests_on.remove(old.spec.resource.target_node, old.key)
                 self.requests_for.remove(old.spec.resource.model, old.key)
             case ResourceSlice():
-                self._take_out_slice(old)
+                self._take_out_slice(old, touched)
             case Node():
                 self.groups.remove(old.metadata.labels.get(NODE_GROUP, ""), old.key)
                 for failure in self.failures_on.pop(old.name, ()):
@@ -109,9 +113,15 @@ class Indexes:
     def _touches(self, device: DeviceID, touched: dict[DeviceID, None]) -> None:
         """A claim on a vendor's device is a use of the fabric's device behind it."""
         touched[device] = None
-        behind = self.behind.get(device)
-        if behind is not None:
-            touched[behind] = None
+        for listed in self.slice_with.get(device):
+            for entry in listed.spec.devices:
+                if entry.name == device.device:
+                    self._touches_behind(_uuid(entry), touched)
+
+    def _touches_behind(self, uuid: str, touched: dict[DeviceID, None]) -> None:
+        for resource in self.seen_as.get(uuid) if uuid else ():
+            if resource.device is not None:
+                touched[resource.device] = None
 
     def _put_in_claim(self, claim: ResourceClaim, touched: dict[DeviceID, None]) -> None:
         if any(READY in result.binding_conditions for result in claim.results):
@@ -144,15 +154,13 @@ class Indexes:
         device = resource.device
         if device is None:
             return
-        self.resource_of[device] = resource
+        self.resource_of.add(device, resource.key, resource)
         touched[device] = None
         fabric = naming.fabric_of(device, self._policy)
         if fabric is not None and resource.status.cdi_device_id:
-            self.resource_with[fabric, resource.status.cdi_device_id] = resource
+            self.resource_with.add((fabric, resource.status.cdi_device_id), resource.key, resource)
         if resource.status.device_id:
-            self.by_uuid[resource.status.device_id] = device
-        for vendors in self.published.get(resource.status.device_id):
-            self.behind[vendors] = device
+            self.seen_as.add(resource.status.device_id, resource.key, resource)
 
     def _take_out_resource(self, resource: ComposableResource, touched: dict[DeviceID, None]) -> None:
         self.resources_on.remove(resource.node, resource.key)
@@ -162,42 +170,48 @@ class Indexes:
         device = resource.device
         if device is None:
             return
-        self.resource_of.pop(device, None)
+        self.resource_of.remove(device, resource.key)
         touched[device] = None
         fabric = naming.fabric_of(device, self._policy)
         if fabric is not None:
-            self.resource_with.pop((fabric, resource.status.cdi_device_id), None)
-        self.by_uuid.pop(resource.status.device_id, None)
-        for vendors in self.published.get(resource.status.device_id):
-            self.behind.pop(vendors, None)
+            self.resource_with.remove((fabric, resource.status.cdi_device_id), resource.key)
+        self.seen_as.remove(resource.status.device_id, resource.key)
 
     def _put_in_slice(self, new: ResourceSlice, touched: dict[DeviceID, None]) -> None:
         driver, pool = new.spec.driver, new.spec.pool.name
         self.slices.add((driver, pool), new.key, new)
         for device in new.spec.devices:
             name = DeviceID(driver, pool, device.name)
-            self.slice_with[name] = new.key
-            if READY in device.binding_conditions:
-                continue
-            uuid = device.attributes.get(UUID)
-            if uuid is not None and uuid.string:
-                self.published.add(uuid.string, name, name)
-                behind = self.by_uuid.get(uuid.string)
-                if behind is not None:
-                    self.behind[name] = behind
-                    touched[behind] = None
+            self.slice_with.add(name, new.key, new)
+            uuid = _uuid(device)
+            if uuid:
+                self.published.add(uuid, (name, new.key), name)
+                self._touches_behind(uuid, touched)
 
-    def _take_out_slice(self, old: ResourceSlice) -> None:
+    def _take_out_slice(self, old: ResourceSlice, touched: dict[DeviceID, None]) -> None:
         driver, pool = old.spec.driver, old.spec.pool.name
         self.slices.remove((driver, pool), old.key)
         for device in old.spec.devices:
             name = DeviceID(driver, pool, device.name)
-            if self.slice_with.get(name) == old.key:
-                del self.slice_with[name]
-            uuid = device.attributes.get(UUID)
-            if uuid is not None and uuid.string:
-                self.published.remove(uuid.string, name)
-                self.behind.pop(name, None)
+            self.slice_with.remove(name, old.key)
+            uuid = _uuid(device)
+            if uuid:
+                self.published.remove(uuid, (name, old.key))
+                self._touches_behind(uuid, touched)
+
+
+def _uuid(device: Device) -> str:
+    """The uuid under which another driver publishes a device; ours are known by their names."""
+    if READY in device.binding_conditions:
+        return ""
+    uuid = device.attributes.get(UUID)
+    return (uuid.string if uuid is not None else None) or ""
+
+
+def _standing(resource: ComposableResource) -> tuple[bool, Key]:
+    """A device that is on its way back from one resource may already be another's: that one comes first."""
+    leaving = resource.state in {ResourceState.DETACHING, ResourceState.DELETING}
+    return leaving, resource.key
 
 
 def _age(claim: ResourceClaim) -> tuple[str, str, Key]:

@@ -8,7 +8,7 @@ from jackfield.controllers.runner import Recorder, Runner
 from jackfield.core import prepare
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.names import Key, NodeName, Uid
-from jackfield.model.plan import Plan, PrepareKey
+from jackfield.model.plan import AnyAction, Plan, PrepareKey
 from jackfield.ports import Gone, PortError, World
 
 ROUNDS_MAX = 4
@@ -45,13 +45,21 @@ class Plugin:
                 return f"waiting for {plan.waiting[0].what}"
             if not plan.actions:
                 return ""
-            try:
-                for action in plan.actions:
-                    await act(action, self._runner.hands)
-                    self._recorder.did(self._world.clock.now(), "prepare.decide", action, "")
-            except PortError as error:
-                return str(error)
+            for action in plan.actions:
+                error = await self._do(action)
+                if error:
+                    return error
         return "not all steps could be taken yet"
+
+    async def _do(self, action: AnyAction) -> str:
+        """Do it; return what went wrong, or nothing."""
+        error = ""
+        try:
+            await act(action, self._runner.hands)
+        except PortError as wrong:
+            error = f"{type(wrong).__name__}: {wrong}"
+        self._recorder.did(self._world.clock.now(), "prepare.decide", action, error)
+        return error
 
     def _decide(self, key: PrepareKey, *, preparing: bool) -> Plan:
         decide = prepare.decide if preparing else prepare.decide_unprepare

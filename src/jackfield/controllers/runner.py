@@ -25,6 +25,7 @@ ROUNDS_MAX = 64
 """How many keys of one controller are worked on side by side."""
 BACKOFF_FIRST = Seconds(0.05)
 BACKOFF_MAX = Seconds(30.0)
+OBSERVED = "observed only: the policy forbids to write"
 
 
 class Controller(msgspec.Struct, frozen=True):
@@ -136,6 +137,7 @@ class Runner:
             key = await dirty.get()
             plan = self._decide(controller, key)
             if not plan.actions:  # most rounds end here: no task is needed for nothing
+                self._failures.pop((controller.name, key), None)
                 dirty.done(key)
                 dirty.later(key, plan.again_at)
                 room.release()
@@ -146,8 +148,13 @@ class Runner:
         self.rounds += 1
         now = self._world.clock.now()
         plan = controller.decide(self.store, key, self.store.policy, now)
-        self._recorder.waits(now, f"{controller.name}.decide", plan.waiting)
-        return msgspec.structs.replace(plan, actions=()) if self.store.policy.observe_only else plan
+        by = f"{controller.name}.decide"
+        self._recorder.waits(now, by, plan.waiting)
+        if not self.store.policy.observe_only:
+            return plan
+        for action in plan.actions:
+            self._recorder.did(now, by, action, OBSERVED)
+        return msgspec.structs.replace(plan, actions=())
 
     async def _round(
         self, controller: Controller, key: Hashable, plan: Plan, room: asyncio.Semaphore

@@ -7,12 +7,11 @@ know what they decide.
 
 from typing import TypeVar
 
-from jackfield.controllers.index import Index
 from jackfield.controllers.indexes import Indexes
 from jackfield.controllers.supply import Supply
 from jackfield.core import naming
 from jackfield.model.claim import ResourceClaim
-from jackfield.model.composition import ComposabilityRequest, ComposableResource, ResourceState
+from jackfield.model.composition import ComposabilityRequest, ComposableResource
 from jackfield.model.fabric import FabricDevice, Inventory, Machine
 from jackfield.model.host import Facts
 from jackfield.model.lease import Lease
@@ -50,7 +49,6 @@ class Store:
         self._gone: dict[tuple[type[Object], Key], int] = {}
         self._by = Indexes(policy)
         self._facts: dict[NodeName, Facts] = {}
-        self._nodes_of: Index[FabricName, NodeName, NodeName] = Index(lambda node: node)
 
     # --- writing
 
@@ -64,7 +62,8 @@ class Store:
             case Synced(kind=kind, keys=keys):
                 known = self._objects.get(kind, {})
                 lost = [known[key] for key in sorted(known) if key not in keys]
-                return tuple(delta for one in lost for delta in self.remove(one))
+                # No grave for these: one that we wrote after the list was made is about to be told of.
+                return tuple(delta for one in lost for delta in self._drop(one))
 
     def put(self, new: Object) -> tuple[Delta, ...]:
         """Take an object as it is now; an older version than the known one is passed over."""
@@ -81,12 +80,11 @@ class Store:
 
     def remove(self, gone: Object) -> tuple[Delta, ...]:
         """Take it that an object is gone, unless a later one of its name is known."""
-        kind = type(gone)
-        old = self._objects.get(kind, {}).get(gone.key)
-        if old is None or _version(old) > _version(gone):
+        old = self._objects.get(type(gone), {}).get(gone.key)
+        if old is not None and _version(old) > _version(gone):
             return ()
-        del self._objects[kind][gone.key]
-        return self._reindex(old, None)
+        self._bury(gone)
+        return self._drop(old) if old is not None else ()
 
     def forget(self, kind: type[Object], key: Key) -> tuple[Delta, ...]:
         """Take it that an object is gone because the API said so."""
@@ -98,11 +96,6 @@ class Store:
         changed = self._supply.see(inventory)
         if changed is None:
             return ()
-        for node in changed.nodes:
-            if self._supply.fabric_of.get(node) == inventory.fabric:
-                self._nodes_of.add(inventory.fabric, node, node)
-            else:
-                self._nodes_of.remove(inventory.fabric, node)
         for device in changed.devices:
             self._touch(device)
         for node in changed.nodes:
@@ -127,10 +120,10 @@ class Store:
         return self._supply.inventories.get(fabric)
 
     def fabric_of(self, node: NodeName) -> FabricName | None:
-        return self._supply.fabric_of.get(node)
+        return self._supply.fabric_of(node)
 
     def machine(self, node: NodeName) -> Machine | None:
-        return self._supply.machines.get(node)
+        return self._supply.machine(node)
 
     def physical(self, device: DeviceID) -> FabricDevice | None:
         return self._supply.physical.get(device)
@@ -160,7 +153,7 @@ class Store:
         return self._supply.under_way.get(fabric)
 
     def nodes_of(self, fabric: FabricName) -> tuple[NodeName, ...]:
-        return self._nodes_of.get(fabric)
+        return self._supply.nodes_of.get(fabric)
 
     # --- nodes
 
@@ -186,11 +179,10 @@ class Store:
         return self._by.slices.get((driver, pool))
 
     def slice_with(self, device: DeviceID) -> ResourceSlice | None:
-        key = self._by.slice_with.get(device)
-        return self._get(ResourceSlice, key) if key else None
+        return self._by.slice_with.first(device)
 
     def published(self, uuid: str) -> tuple[DeviceID, ...]:
-        return self._by.published.get(uuid) if uuid else ()
+        return tuple(dict.fromkeys(self._by.published.get(uuid)))
 
     # --- claims and pods
 
@@ -233,10 +225,10 @@ class Store:
         return self._get(ComposableResource, named(name))
 
     def resource_of(self, device: DeviceID) -> ComposableResource | None:
-        return self._by.resource_of.get(device)
+        return self._by.resource_of.first(device)
 
     def resource_with(self, fabric: FabricName, physical: PhysicalID) -> ComposableResource | None:
-        return self._by.resource_with.get((fabric, physical))
+        return self._by.resource_with.first((fabric, physical))
 
     def resources_on(self, node: NodeName) -> tuple[ComposableResource, ...]:
         return self._by.resources_on.get(node)
@@ -264,6 +256,10 @@ class Store:
         found = self._objects.get(kind, {}).get(key)
         return found if isinstance(found, kind) else None
 
+    def _drop(self, old: Object) -> tuple[Delta, ...]:
+        del self._objects[type(old)][old.key]
+        return self._reindex(old, None)
+
     def _reindex(self, old: Object | None, new: Object | None) -> tuple[Delta, ...]:
         """Take the old object out of the indexes, put the new one in, and look again at what it touches."""
         touched: dict[DeviceID, None] = {}
@@ -271,8 +267,6 @@ class Store:
             self._by.take_out(old, touched)
             if isinstance(old, ComposableResource):
                 self._supply.displace(old)
-            if new is None:
-                self._bury(old)
         if new is not None:
             self._by.put_in(new, touched)
         fabrics: dict[FabricName, None] = {}
@@ -280,8 +274,6 @@ class Store:
             fabric = self._touch(device)
             if fabric is not None:
                 fabrics[fabric] = None
-        if isinstance(new, ComposableResource) and _came_online(old, new):
-            self._supply.measure(new)
         flips: tuple[SupplyChanged, ...] = tuple(flip for one in fabrics for flip in self._supply.flips(one))
         return (ObjectChanged(old, new), *flips)
 
@@ -292,7 +284,7 @@ class Store:
         self._gone[type(gone), gone.key] = _version(gone)
 
     def _touch(self, device: DeviceID) -> FabricName | None:
-        resource = self._by.resource_of.get(device)
+        resource = self._by.resource_of.first(device)
         held = self._by.claims_holding.count(device) > 0
         if resource is not None:
             vendors = self.published(resource.status.device_id)
@@ -306,11 +298,3 @@ def _version(one: Object) -> int:
     """Versions rise over the whole store; one that is no number has never been written."""
     text = one.metadata.resource_version
     return int(text) if text.isdecimal() else 0
-
-
-def _came_online(old: Object | None, new: ComposableResource) -> bool:
-    return (
-        new.state is ResourceState.ONLINE
-        and isinstance(old, ComposableResource)
-        and old.state is not ResourceState.ONLINE
-    )

@@ -3,7 +3,9 @@
 Knows what makes a device free, ordered or handed over. Must not know what is done about it.
 """
 
-from collections import deque
+from bisect import bisect_left, insort
+from heapq import nsmallest
+from itertools import count, islice
 from statistics import median
 
 from jackfield.controllers.index import Index
@@ -28,8 +30,8 @@ class Supply:
         self._policy = policy
         self.inventories: dict[FabricName, Inventory] = {}
         self.physical: dict[DeviceID, FabricDevice] = {}
-        self.fabric_of: dict[NodeName, FabricName] = {}
-        self.machines: dict[NodeName, Machine] = {}
+        self.nodes_of: Index[FabricName, NodeName, NodeName] = Index(lambda node: node)
+        self._machines: Index[NodeName, FabricName, tuple[FabricName, Machine]] = Index(lambda one: one[0])
         self.attached: Index[NodeName, PhysicalID, FabricDevice] = Index(lambda device: device.id)
         self.under_way: Index[FabricName, str, ComposableResource] = Index(lambda one: one.metadata.name)
         self.idle: Index[Kind, str, ComposableResource] = Index(
@@ -39,7 +41,9 @@ class Supply:
         self._free: dict[Kind, dict[DeviceID, None]] = {}
         self._spoken_for: dict[Kind, dict[DeviceID, None]] = {}
         self._waiting: dict[FabricName, dict[DeviceID, None]] = {}
-        self._measured: dict[FabricName, deque[float]] = {}
+        self._taken: dict[Kind, dict[DeviceID, None]] = {}
+        self._took: dict[FabricName, list[tuple[Seconds, str, float]]] = {}
+        """How long the devices that stand took to attach, by when they were seen."""
         self._told: dict[Kind, tuple[bool, bool, bool]] = {}
 
     # --- reading
@@ -55,8 +59,23 @@ class Supply:
         return max(0, inventory.free.get(model, 0) - spoken_for)
 
     def free_devices(self, fabric: FabricName, model: ModelName, limit: int) -> tuple[DeviceID, ...]:
-        """Return some of the devices that nobody has, by name."""
-        return tuple(sorted(self._free.get((fabric, model), ())))[:limit]
+        """Return some of the devices, or slots, that nobody has, by name."""
+        inventory, known = self.inventories.get(fabric), self._policy.model(model)
+        if inventory is None or known is None or not inventory.traits.chooses_device:
+            return tuple(nsmallest(limit, self._free.get((fabric, model), ())))
+        taken = self._taken.get((fabric, model), {})
+        slots = (naming.slot(fabric, known, number) for number in count())
+        return tuple(islice((one for one in slots if one not in taken), min(limit, self.free(fabric, model))))
+
+    def fabric_of(self, node: NodeName) -> FabricName | None:
+        """Return the fabric a node is a machine of: the first by name, should two managers show it."""
+        shown = self._machines.first(node)
+        return shown[0] if shown is not None else None
+
+    def machine(self, node: NodeName) -> Machine | None:
+        """Return the node as its manager knows it."""
+        shown = self._machines.first(node)
+        return shown[1] if shown is not None else None
 
     def congested(self, fabric: FabricName) -> bool:
         """Return whether more is waited for than can be attached within the binding time-out."""
@@ -68,8 +87,8 @@ class Supply:
 
     def attach_seconds(self, fabric: FabricName) -> Seconds:
         """Return how long an attach takes, as measured."""
-        measured = self._measured.get(fabric)
-        return Seconds(median(measured)) if measured else self._policy.attach_seconds
+        took = [one for _, _, one in self._took.get(fabric, ())[-_MEASURED_MAX:]]
+        return Seconds(median(took)) if took else self._policy.attach_seconds
 
     # --- writing
 
@@ -84,13 +103,16 @@ class Supply:
         changed = [*after.values(), *(gone for id_, gone in before.items() if id_ not in after)]
         changed = [one for one in changed if before.get(one.id) != after.get(one.id)]
         for one in changed:
-            self._place(inventory, before.get(one.id), after.get(one.id))
-        nodes = {one.node: None for one in changed if one.node}
-        nodes |= {before[one.id].node: None for one in changed if one.id in before and before[one.id].node}
-        nodes |= self._join(inventory, old)
-        devices = (self.name(inventory, one) for one in changed)
+            if old is not None and one.id in before:
+                self._withdraw(old, before[one.id])
+        for one in changed:
+            if one.id in after:
+                self._show(inventory, one)
+        both = [*changed, *(before[one.id] for one in changed if one.id in before)]
+        nodes = {one.node: None for one in both if one.node} | self._join(inventory, old)
+        names = dict.fromkeys(self.name(inventory, one) for one in both)
         return InventoryChanged(
-            inventory.fabric, tuple(nodes), tuple(one for one in devices if one is not None)
+            inventory.fabric, tuple(nodes), tuple(one for one in names if one is not None)
         )
 
     def name(self, inventory: Inventory, device: FabricDevice) -> DeviceID | None:
@@ -111,6 +133,7 @@ class Supply:
             physical is not None and not physical.node and physical.healthy and not held and resource is None
         )
         _put(self._free.setdefault(kind, {}), name, there=free)
+        _put(self._taken.setdefault(kind, {}), name, there=held or resource is not None)
         ordered = resource is not None and not self._shown(fabric, resource)
         _put(self._spoken_for.setdefault(kind, {}), name, there=ordered if resource else held)
         attaching = resource.state in {ResourceState.NEW, ResourceState.ATTACHING} if resource else held
@@ -123,8 +146,11 @@ class Supply:
         model = naming.model_of(name, self._policy) if name else None
         if fabric is None or model is None:
             return
-        key, kind = resource.metadata.name, (fabric, model.cdi_model_name)
         self.displace(resource)
+        key, kind = resource.metadata.name, (fabric, model.cdi_model_name)
+        took = _took(resource)
+        if took is not None:
+            insort(self._took.setdefault(fabric, []), took)
         if resource.state in _UNDER_WAY:
             self.under_way.add(fabric, key, resource)
         elif not model.binds and resource.record is not None:
@@ -136,22 +162,17 @@ class Supply:
         """Take a resource out of the indexes."""
         name = resource.device
         fabric = naming.fabric_of(name, self._policy) if name else None
-        if name is None or fabric is None:
+        model = naming.model_of(name, self._policy) if name else None
+        if fabric is None or model is None:
             return
-        key, kind = resource.metadata.name, (fabric, resource.spec.model)
+        key, kind = resource.metadata.name, (fabric, model.cdi_model_name)
+        took, known = _took(resource), self._took.get(fabric, [])
+        place = bisect_left(known, took) if took is not None else len(known)
+        if place < len(known) and known[place] == took:
+            del known[place]
         self.under_way.remove(fabric, key)
         self.handing_over.remove(kind, key)
         self.idle.remove(kind, key)
-
-    def measure(self, resource: ComposableResource) -> None:
-        """Learn from a resource that has just come online how long an attach takes."""
-        seen = condition(resource.status.conditions, VISIBLE)
-        name = resource.device
-        fabric = naming.fabric_of(name, self._policy) if name else None
-        if seen is None or fabric is None:
-            return
-        took = seconds(seen.last_transition_time) - seconds(resource.metadata.creation_timestamp)
-        self._measured.setdefault(fabric, deque(maxlen=_MEASURED_MAX)).append(max(1.0, took))
 
     def flips(self, fabric: FabricName) -> tuple[SupplyChanged, ...]:
         """Return the models of a fabric that ran out, came back, closed or opened since last asked."""
@@ -167,36 +188,37 @@ class Supply:
 
     # --- inside
 
-    def _place(self, inventory: Inventory, old: FabricDevice | None, new: FabricDevice | None) -> None:
-        known = new or old
-        assert known is not None
-        name = self.name(inventory, known)
-        if name is not None and new is not None:
-            self.physical[name] = new
-        elif name is not None:
+    def _show(self, inventory: Inventory, device: FabricDevice) -> None:
+        name = self.name(inventory, device)
+        if name is not None:
+            self.physical[name] = device
+        if device.node:
+            self.attached.add(device.node, device.id, device)
+
+    def _withdraw(self, inventory: Inventory, device: FabricDevice) -> None:
+        name = self.name(inventory, device)
+        if name is not None:
             self.physical.pop(name, None)
-        if old is not None and old.node:
-            self.attached.remove(old.node, old.id)
-        if new is not None and new.node:
-            self.attached.add(new.node, new.id, new)
+        self.attached.remove(device.node, device.id)
 
     def _join(self, inventory: Inventory, old: Inventory | None) -> dict[NodeName, None]:
+        fabric = inventory.fabric
         before = {machine.node: machine for machine in old.machines} if old else {}
         after = {machine.node: machine for machine in inventory.machines}
         changed = [node for node in {**before, **after} if before.get(node) != after.get(node)]
         for node in changed:
             if node in after:
-                self.fabric_of[node] = inventory.fabric
-                self.machines[node] = after[node]
+                self._machines.add(node, fabric, (fabric, after[node]))
+                self.nodes_of.add(fabric, node, node)
             else:
-                self.fabric_of.pop(node, None)
-                self.machines.pop(node, None)
+                self._machines.remove(node, fabric)
+                self.nodes_of.remove(fabric, node)
         return dict.fromkeys(changed)
 
     def _shown(self, fabric: FabricName, resource: ComposableResource) -> bool:
         wanted = resource.status.cdi_device_id
         return bool(wanted) and any(
-            one.id == wanted and self.fabric_of.get(resource.node) == fabric
+            one.id == wanted and self.fabric_of(resource.node) == fabric
             for one in self.attached.get(resource.node)
         )
 
@@ -206,3 +228,12 @@ def _put(names: dict[DeviceID, None], name: DeviceID, *, there: bool) -> None:
         names[name] = None
     else:
         names.pop(name, None)
+
+
+def _took(resource: ComposableResource) -> tuple[Seconds, str, float] | None:
+    """When a device that is online was first seen, and how long that took; None for one that is not."""
+    seen = condition(resource.status.conditions, VISIBLE)
+    if seen is None or resource.state is not ResourceState.ONLINE:
+        return None
+    at = seconds(seen.last_transition_time)
+    return at, resource.metadata.name, max(1.0, at - seconds(resource.metadata.creation_timestamp))

@@ -21,38 +21,46 @@ Amounts = dict[str, int]
 def decide(view: View, group: str, policy: Policy, now: Seconds) -> Plan:
     """Return the nodes that must be added to a group so that every pod has a node with room."""
     del now
-    if not view.pods_unschedulable():
-        return Plan()
+    pods = view.pods_unschedulable()
     template = next((one for one in policy.node_groups if one.name == group), None)
-    if template is None:
+    if not pods or template is None:
         return Plan()
     members = view.nodes_in_group(group)
+    there = [_free(view, one) for one in view.nodes() if one.ready and _open(one)]
     coming = [_free(view, one) for one in view.nodes() if _booting(one)]
     actions: list[AddNode] = []
     waiting: list[Waiting] = []
-    for pod in view.pods_unschedulable():
+    for pod in pods:
         needs = _needs(pod)
-        if any(_fits(needs, _free(view, one)) for one in view.nodes() if one.ready and _open(one)):
+        if any(_fits(needs, free) for free in there):
             continue  # room there is; something else stands in its way
         if _take(needs, coming):
-            waiting.append(Waiting(f"pod/{pod.key}", "NodeComing", f"a node of group {group} to be ready"))
+            waiting.append(Waiting(f"pod/{pod.key}", "NodeComing", "a node on its way to be ready"))
             continue
-        if not _fits(needs, _amounts(template.capacity)):
-            waiting.append(Waiting(f"pod/{pod.key}", "TooLarge", f"a larger node than group {group} has"))
-            continue
-        if len(members) + len(actions) >= template.max_size:
-            waiting.append(
-                Waiting(
-                    f"pod/{pod.key}",
-                    "GroupFull",
-                    f"group {group} to be allowed more than {template.max_size} nodes",
-                )
-            )
+        refused = _refused(view, policy, template, needs, len(actions))
+        if refused is not None:
+            waiting.append(Waiting(f"pod/{pod.key}", *refused))
             continue
         actions.append(_add(template, members, len(actions), pod))
         coming.append(_amounts(template.capacity))
         _take(needs, coming)
     return Plan(tuple(actions), tuple(waiting))
+
+
+def _refused(
+    view: View, policy: Policy, template: NodeGroup, needs: Amounts, added: int
+) -> tuple[str, str] | None:
+    """Return why this group adds no node for a pod, as a word and in words; None if it does."""
+    if not _fits(needs, _amounts(template.capacity)):
+        return "TooLarge", f"a larger node than group {template.name} has"
+    for other in policy.node_groups:  # of several that could, one must: the first
+        if other.name == template.name:
+            break
+        if _fits(needs, _amounts(other.capacity)) and len(view.nodes_in_group(other.name)) < other.max_size:
+            return "OtherGroup", f"group {other.name}, which comes first, to add a node"
+    if len(view.nodes_in_group(template.name)) + added >= template.max_size:
+        return "GroupFull", f"group {template.name} to be allowed more than {template.max_size} nodes"
+    return None
 
 
 def wakes(view: View, policy: Policy, delta: Delta) -> tuple[str, ...]:

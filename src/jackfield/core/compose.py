@@ -6,7 +6,7 @@ Must not know how a resource gets its device.
 
 import msgspec
 
-from jackfield.core import naming, placement
+from jackfield.core import naming, placement, room
 from jackfield.model.composition import (
     DEVICE,
     FINALIZER,
@@ -19,8 +19,10 @@ from jackfield.model.composition import (
     RequestState,
     ResourceState,
 )
+from jackfield.model.lease import Lease
 from jackfield.model.meta import ObjectMeta
-from jackfield.model.names import DeviceID, Key, NodeName, Seconds
+from jackfield.model.names import NEVER, DeviceID, Key, NodeName, Seconds
+from jackfield.model.node import Node
 from jackfield.model.plan import (
     AnyAction,
     DeleteResource,
@@ -42,6 +44,7 @@ class Composition(msgspec.Struct, frozen=True):
     create: tuple[tuple[DeviceID, NodeName, Key], ...] = ()
     delete: tuple[ComposableResource, ...] = ()
     error: str = ""
+    again_at: Seconds = NEVER
 
 
 def decide(view: View, name: str, policy: Policy, now: Seconds) -> Plan:
@@ -64,7 +67,7 @@ def decide(view: View, name: str, policy: Policy, now: Seconds) -> Plan:
     actions += [_delete(one, f"{name} does not want it any more") for one in composed.delete]
     actions += _shown(request, _status(view, request, composed.error))
     waiting = (Waiting(f"request/{name}", "Composing", composed.error),) if composed.error else ()
-    return Plan(tuple(actions), waiting)
+    return Plan(tuple(actions), waiting, composed.again_at)
 
 
 def wakes(view: View, policy: Policy, delta: Delta) -> tuple[str, ...]:
@@ -74,6 +77,8 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[str, ...]:
             names: dict[str, None] = {}
             for one in (old, new):
                 names |= dict.fromkeys(_requests(view, policy, one))
+            if _makes_room(view, policy, delta):
+                names |= dict.fromkeys(_short(view, policy))
             return tuple(name for name in names if name)
         case SupplyChanged(model=model):
             return tuple(
@@ -98,8 +103,29 @@ def _requests(view: View, policy: Policy, one: object) -> tuple[str, ...]:
                 tuple(naming.request(claim.node, model) for claim in waiting) if model is not None else ()
             )
             return (one.request, *others)
+        case Node():
+            return tuple(each.request for each in view.resources_on(one.name))
         case _:
             return ()
+
+
+def _makes_room(view: View, policy: Policy, delta: ObjectChanged) -> bool:
+    """Whether a node may have become fit to take a device: it came or changed, revived, or something left it."""
+    match delta:
+        case ObjectChanged(new=Node()):
+            return True
+        case ObjectChanged(new=Lease()):
+            return bool(room.wakes(view, policy, delta))
+        case ObjectChanged(old=ComposableResource() as old, new=new):
+            return _stands(old) and not (isinstance(new, ComposableResource) and _stands(new))
+        case _:
+            return False
+
+
+def _short(view: View, policy: Policy) -> tuple[str, ...]:
+    """Return the requests that leave the choice to us and have not got all they want."""
+    alike = (one for model in policy.models for one in view.requests_for(model.cdi_model_name))
+    return tuple(one.metadata.name for one in alike if not one.scalers and one.status.error)
 
 
 # --- requests that name their devices
@@ -140,7 +166,7 @@ def _chosen(view: View, request: ComposabilityRequest, policy: Policy, now: Seco
         return Composition(delete=(*misfits, *victims))
     places, error = placement.places(site, kept, size - len(kept))
     create = tuple((device, node, Key("", "")) for device, node in places)
-    return Composition(create, misfits, error)
+    return Composition(create, misfits, error, placement.again_at(site) if error else NEVER)
 
 
 def _stands(resource: ComposableResource) -> bool:

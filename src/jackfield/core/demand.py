@@ -123,7 +123,12 @@ def _judge(ledger: _Ledger, claim: ResourceClaim, wants: tuple[Want, ...]) -> Ve
             text = "allocationMode All would attach the fabric's whole pool; ask for a count instead"
             return Refuse(FAILED, wants[0].device if wants else result.id, text)
     for want in wants:
-        refused = _lost(ledger.view, want) or _failed(ledger, want) or _occupied(ledger, want)
+        refused = (
+            _lost(ledger.view, want)
+            or _failed(ledger, want)
+            or _occupied(ledger, want)
+            or _used_by_driver(ledger.view, want)
+        )
         if refused is not None:
             return refused
     return _fit(ledger, wants) or Serve()
@@ -176,6 +181,17 @@ def _occupied(ledger: _Ledger, want: Want) -> Refuse | None:
     return None
 
 
+def _used_by_driver(view: View, want: Want) -> Refuse | None:
+    """In `reschedule` a device serves under its driver's name; who was given ours as well came too late."""
+    if want.model.binds or want.resource is None:
+        return None
+    for name in view.published(want.resource.status.device_id):
+        for user in view.claims_holding(name):
+            text = f"{want.device.device} serves claim {user.key} as {name}"
+            return Refuse(RESCHEDULE, want.device, text)
+    return None
+
+
 def _fit(ledger: _Ledger, wants: tuple[Want, ...]) -> Refuse | None:
     new = tuple(want for want in wants if want.device not in ledger.taken and not _on_its_way(ledger, want))
     for want in new:
@@ -207,8 +223,9 @@ def _coexist(ledger: _Ledger, wants: tuple[Want, ...]) -> Refuse | None:
 def _enough_room(ledger: _Ledger, wants: tuple[Want, ...], new: tuple[Want, ...]) -> Refuse | None:
     machine = ledger.view.machine(ledger.node)
     after = {**ledger.taken, **{want.device: want.model for want in wants}}
-    if machine is not None and len(after) > machine.slots and wants:
-        text = f"{ledger.node} can take {machine.slots} devices, and older claims have {len(ledger.taken)}"
+    taken = len(ledger.taken) + room.strangers(ledger.view, ledger.node)
+    if machine is not None and taken + len(after) - len(ledger.taken) > machine.slots and wants:
+        text = f"{ledger.node} can take {machine.slots} devices, and {taken} are taken by others"
         return Refuse(RESCHEDULE, wants[0].device, text)
     for want in new:
         most = room.limits(ledger.view, ledger.node, want.model, ledger.policy).most

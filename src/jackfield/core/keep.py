@@ -6,7 +6,7 @@ Knows hold time, spares, minimum per node, and that idle devices make room. Must
 import msgspec
 
 from jackfield.core import naming, room
-from jackfield.core.demand import Demand, Serve, Settled
+from jackfield.core.demand import Demand, Serve, Settled, Want
 from jackfield.model.composition import ComposableResource, Wanted
 from jackfield.model.names import NEVER, DeviceID, Key, NodeName, Seconds
 from jackfield.model.policy import DeviceModel, Policy
@@ -40,10 +40,10 @@ def devices(site: Site, model: DeviceModel) -> Kept:
     wanted = {device: Wanted(device, key) for device, key in claimed.items()}
     going: list[tuple[ComposableResource, str]] = []
     again_at = NEVER
-    evicted = _evicted(site)
+    warm, evicted = _warm(site, model, there, len(claimed)), _evicted(site)
     for resource in there:
         assert resource.device is not None
-        why, until = _leaves(site, resource, model, evicted)
+        why, until = _leaves(site, resource, warm, evicted)
         if why:
             going.append((resource, why))
             continue
@@ -72,10 +72,10 @@ def _own(site: Site, model: DeviceModel) -> list[ComposableResource]:
 
 
 def _leaves(
-    site: Site, resource: ComposableResource, model: DeviceModel, evicted: tuple[str, ...]
+    site: Site, resource: ComposableResource, warm: tuple[str, ...], evicted: tuple[str, ...]
 ) -> tuple[str, Seconds]:
     """Return why an unclaimed device goes, or an empty reason and when to ask again."""
-    if resource.record is not None or resource.holder or room.holders(site.view, resource):
+    if room.busy(site.view, resource):
         return "", NEVER
     assert resource.device is not None
     if site.view.claims_holding(resource.device):
@@ -85,7 +85,7 @@ def _leaves(
         return f"node {site.node} takes no more pods", NEVER
     if resource.metadata.name in evicted:
         return "a claim needs its room", NEVER
-    if _spare(site, resource, model) or _needed_at_least(site, model):
+    if resource.metadata.name in warm:
         return "", NEVER
     until = Seconds(resource.last_used + site.policy.hold_seconds)
     if site.now >= until:
@@ -93,18 +93,18 @@ def _leaves(
     return "", until
 
 
-def _spare(site: Site, resource: ComposableResource, model: DeviceModel) -> bool:
-    """The most recently used idle devices stay, as many as the policy wants warm."""
+def _warm(site: Site, model: DeviceModel, there: list[ComposableResource], claimed: int) -> tuple[str, ...]:
+    """Idle devices that stay however long: the most recently used, as spares or for the node's minimum."""
     fabric = site.view.fabric_of(site.node)
-    if model.spares == 0 or fabric is None:
-        return False
-    warm = site.view.idle(fabric, model.cdi_model_name)[-model.spares :]
-    return any(one.metadata.name == resource.metadata.name for one in warm)
+    spares = site.view.idle(fabric, model.cdi_model_name) if fabric is not None and model.spares > 0 else ()
+    idle = sorted((one for one in there if not room.busy(site.view, one)), key=_use)
+    needed = max(0, _least(site, model) - claimed - len(there) + len(idle))
+    kept = (*spares[-model.spares :], *idle[max(0, len(idle) - needed) :])
+    return tuple(one.metadata.name for one in kept)
 
 
-def _needed_at_least(site: Site, model: DeviceModel) -> bool:
-    least = _least(site, model)
-    return least > 0 and len(_own(site, model)) <= least
+def _use(resource: ComposableResource) -> tuple[Seconds, str]:
+    return resource.last_used, resource.metadata.name
 
 
 def _least(site: Site, model: DeviceModel) -> int:
@@ -120,18 +120,34 @@ def _picked(site: Site, model: DeviceModel, count: int) -> tuple[DeviceID, ...]:
 
 
 def _evicted(site: Site) -> tuple[str, ...]:
-    """Idle devices, least recently used first, that must go so that what the claims want fits."""
-    machine = site.view.machine(site.node)
-    if machine is None:
-        return ()
-    there = room.present(site.view, site.node)
-    coming = {
-        want.device
+    """Idle devices, least recently used first, that must go so that what the claims want may stand there."""
+    coming = tuple(
+        want
         for one in site.demands
         if isinstance(one.verdict, Serve)
         for want in one.wants
         if want.resource is None or want.resource.node != site.node
-    }
-    surplus = len(there) + len(coming) - machine.slots
-    idle = sorted((one for one in there if not room.busy(site.view, one)), key=lambda one: one.last_used)
-    return tuple(one.metadata.name for one in idle[: max(0, surplus)])
+    )
+    staying = list(room.present(site.view, site.node)) if coming else []
+    gone: list[str] = []
+    for one in sorted((one for one in staying if not room.busy(site.view, one)), key=_use):
+        if _in_the_way(site, one, coming, staying):
+            staying.remove(one)
+            gone.append(one.metadata.name)
+    return tuple(gone)
+
+
+def _in_the_way(
+    site: Site, one: ComposableResource, coming: tuple[Want, ...], staying: list[ComposableResource]
+) -> bool:
+    """Whether a node with all that stays and comes would have too many devices, or two that cannot coexist."""
+    machine, model = site.view.machine(site.node), site.policy.model(one.spec.model)
+    devices = len(staying) + len(coming) + room.strangers(site.view, site.node)
+    if model is None or machine is None or devices > machine.slots:
+        return machine is not None and devices > machine.slots
+    if room.coexistence(model, tuple(want.model.cdi_model_name for want in coming), site.policy):
+        return True
+    alike = sum(other.spec.model == one.spec.model for other in staying)
+    arriving = sum(want.model.index == model.index for want in coming)
+    most = room.limits(site.view, site.node, model, site.policy).most
+    return arriving > 0 and alike + arriving > most

@@ -33,13 +33,13 @@ LIFE = (
     Step(
         Phase.WANTED,
         ("scale.decide",),
-        ("PutRequest", "DeleteRequest", "CountAttempt"),
+        ("PutRequest", "CountAttempt"),
         "a ComposabilityRequest, annotated with claim and device",
     ),
     Step(
         Phase.COMPOSED,
-        ("compose.decide", "publish.decide"),
-        ("PutResource", "DeleteResource", "KeepRequest", "FreeRequest", "PutRequestStatus", "PutSlice"),
+        ("compose.decide", "scale.decide"),
+        ("KeepRequest", "PutResource", "PutRequestStatus"),
         "a ComposableResource; the entry is pinned to the node",
     ),
     Step(
@@ -76,7 +76,17 @@ LIFE = (
     Step(
         Phase.DETACHED,
         ("scale.decide", "compose.decide", "attach.decide", "hotplug.decide"),
-        ("MarkVictim", "PutRequest", "DeleteResource", "MarkState", "Release", "Detach", "FreeResource"),
+        (
+            "MarkVictim",
+            "PutRequest",
+            "DeleteRequest",
+            "DeleteResource",
+            "MarkState",
+            "Release",
+            "Detach",
+            "FreeResource",
+            "FreeRequest",
+        ),
         "states Detaching and Deleting, condition Released; back to offered",
     ),
     Step(Phase.SCALED, ("autoscale.decide",), ("AddNode",), "a Node of the group"),

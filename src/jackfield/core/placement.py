@@ -4,6 +4,8 @@ Knows `samenode`, `differentnode`, `roundrobin`, `target_node` and `other_spec`,
 request shrinks. Must not know claims beyond the fact that a device is in use.
 """
 
+import itertools
+
 import msgspec
 
 from jackfield.core import naming, room
@@ -16,13 +18,15 @@ from jackfield.model.composition import (
     OtherSpec,
     ResourceState,
 )
-from jackfield.model.names import DeviceID, FabricName, NodeName, Seconds
+from jackfield.model.names import NEVER, DeviceID, NodeName, Seconds
 from jackfield.model.node import Node
 from jackfield.model.policy import DeviceModel, Policy
 from jackfield.model.view import View
 
 SLOTS_SEARCHED_MAX = 4096
 """How many numbers are tried for a free slot."""
+DEVICE_FAILURES_MAX = 2
+"""A device that failed on so many nodes is to blame itself."""
 
 Place = tuple[DeviceID, NodeName]
 
@@ -117,106 +121,138 @@ def places(site: Site, children: tuple[ComposableResource, ...], count: int) -> 
     """Return devices and nodes for so many more, and why there are fewer if there are."""
     model = site.policy.model(site.request.spec.resource.model)
     assert model is not None
-    nodes = _eligible(site, model)
+    nodes = tuple(node for node in _candidates(site) if not _obstacle(site, model, node))
     chosen: list[Place] = []
     on = [one.node for one in children]
-    for _ in range(count):
-        place = _next_place(site, model, nodes, on, [device for device, _ in chosen])
+    while len(chosen) < count:
+        stage = Stage(model, nodes, tuple(on), tuple(device for device, _ in chosen), count - len(chosen))
+        place = _next_place(site, stage)
         if place is None:
-            break
+            return tuple(chosen), _shortage(site, model, nodes, count - len(chosen))
         chosen.append(place)
         on.append(place[1])
-    if len(chosen) == count:
-        return tuple(chosen), ""
-    return tuple(chosen), _shortage(site, model, nodes, count - len(chosen))
+    return tuple(chosen), ""
+
+
+def again_at(site: Site) -> Seconds:
+    """Return when the next blame runs out among the nodes that the request may use: that makes no event."""
+    failures = (one for node in _candidates(site) for one in site.view.failures_on(node))
+    ends = (one.at + site.policy.blame_seconds for one in failures)
+    return Seconds(min((end for end in ends if end > site.now), default=NEVER))
+
+
+class Stage(msgspec.Struct, frozen=True):
+    """How far the search for places has come."""
+
+    model: DeviceModel
+    nodes: tuple[NodeName, ...]
+    on: tuple[NodeName, ...]
+    """The nodes of what the request has, once for each device."""
+    taken: tuple[DeviceID, ...]
+    missing: int
 
 
 def _shortage(site: Site, model: DeviceModel, nodes: tuple[NodeName, ...], missing: int) -> str:
     target = site.request.spec.resource.target_node
     if target and not nodes:
-        return room.refusal(site.view, target, model, site.policy, site.now) or f"room on {target}"
+        return _obstacle(site, model, target)
     if not nodes:
         return f"a node that can take {model.cdi_model_name} and has what other_spec asks for"
     return f"{missing} more of {model.cdi_model_name} to be free, on a node with room"
 
 
-def _eligible(site: Site, model: DeviceModel) -> tuple[NodeName, ...]:
-    wish = site.request.spec.resource
-    if wish.target_node:
-        candidates: tuple[NodeName, ...] = (wish.target_node,)
-    else:
-        candidates = tuple(node for one in site.view.fabrics() for node in site.view.nodes_of(one))
-    return tuple(node for node in candidates if _may_take(site, model, node))
+def _candidates(site: Site) -> tuple[NodeName, ...]:
+    target = site.request.spec.resource.target_node
+    if target:
+        return (target,)
+    return tuple(node for fabric in site.view.fabrics() for node in site.view.nodes_of(fabric))
 
 
-def _may_take(site: Site, model: DeviceModel, node: NodeName) -> bool:
+def _obstacle(site: Site, model: DeviceModel, node: NodeName) -> str:
+    """Return why the node takes no device of the model; empty if it does, while there is room."""
+    refusal = room.refusal(site.view, node, model, site.policy, site.now)
     found = site.view.node(node)
-    wish = site.request.spec.resource
-    if found is None or not found.ready or found.spec.unschedulable:
-        return False
-    if wish.other_spec is not None and not _has(found, wish.other_spec):
-        return False
+    if refusal or found is None:
+        return refusal
+    if not found.ready:
+        return f"node {node} to be ready"
+    if found.spec.unschedulable:
+        return f"node {node} to be uncordoned"
+    other = site.request.spec.resource.other_spec
+    if other is not None and not _has(found, other):
+        return f"{node} to have what other_spec asks for"
     models = tuple(dict.fromkeys(one.spec.model for one in room.present(site.view, node)))
-    if room.coexistence(model, models, site.policy):
-        return False
-    return not room.refusal(site.view, node, model, site.policy, site.now)
+    clash = room.coexistence(model, models, site.policy)
+    return f"{clash} to leave {node}, which it cannot share with {model.cdi_model_name}" if clash else ""
 
 
-def _next_place(
-    site: Site, model: DeviceModel, nodes: tuple[NodeName, ...], on: list[NodeName], taken: list[DeviceID]
-) -> Place | None:
+def _next_place(site: Site, stage: Stage) -> Place | None:
     """One device more: on the node that the policy prefers and that has room, with a device that is free."""
-    for node in _preferred(site, nodes, on):
-        if _space(site, model, node, on) <= 0:
-            continue
-        fabric = site.view.fabric_of(node)
-        device = _free(site, fabric, model, taken) if fabric is not None else None
-        if device is not None:
-            return device, node
+    for node in _preferred(site, stage):
+        free = _free(site, stage, node) if _space(site, stage, node) > 0 else ()
+        if free:
+            return free[0], node
     return None
 
 
-def _preferred(site: Site, nodes: tuple[NodeName, ...], on: list[NodeName]) -> list[NodeName]:
-    policy = site.request.spec.resource.allocation_policy
-    match policy:
-        case AllocationPolicy.SAMENODE if on:
-            return [node for node in nodes if node == on[0]]
-        case AllocationPolicy.SAMENODE:
-            return sorted(nodes, key=lambda node: (len(room.present(site.view, node)), node))
+def _preferred(site: Site, stage: Stage) -> list[NodeName]:
+    """The nodes in the order in which they are tried; those with the fewest devices first, all else being equal."""
+
+    def load(node: NodeName) -> tuple[int, NodeName]:
+        return len(room.present(site.view, node)), node
+
+    def short(node: NodeName) -> int:
+        fabric = site.view.fabric_of(node)
+        free = site.view.free(fabric, stage.model.cdi_model_name) if fabric is not None else 0
+        return max(0, stage.missing - min(_space(site, stage, node), free))
+
+    match site.request.spec.resource.allocation_policy:
+        case AllocationPolicy.SAMENODE if stage.on:
+            return [node for node in stage.nodes if node == stage.on[0]]
+        case AllocationPolicy.SAMENODE:  # all of them will stand where the first one does
+            return sorted(stage.nodes, key=lambda node: (short(node), *load(node)))
         case AllocationPolicy.DIFFERENTNODE:
-            return sorted(
-                (node for node in nodes if node not in on),
-                key=lambda node: (len(room.present(site.view, node)), node),
-            )
+            return sorted((node for node in stage.nodes if node not in stage.on), key=load)
         case AllocationPolicy.ROUNDROBIN:
-            return sorted(nodes, key=lambda node: (on.count(node), len(room.present(site.view, node)), node))
+            return sorted(stage.nodes, key=lambda node: (stage.on.count(node), *load(node)))
 
 
-def _space(site: Site, model: DeviceModel, node: NodeName, on: list[NodeName]) -> int:
+def _space(site: Site, stage: Stage, node: NodeName) -> int:
+    """Return how many more the node can take, beside what others have on it."""
     machine = site.view.machine(node)
     if machine is None:
         return 0
-    there = room.present(site.view, node)
     mine = {one.metadata.name for one in site.view.resources_of(site.request.metadata.name)}
-    others = sum(one.metadata.name not in mine for one in there)
-    alike = sum(one.spec.model == model.cdi_model_name and one.metadata.name not in mine for one in there)
-    most = room.limits(site.view, node, model, site.policy).most
-    return min(machine.slots - others, most - alike) - on.count(node)
+    others = [one for one in room.present(site.view, node) if one.metadata.name not in mine]
+    alike = sum(one.spec.model == stage.model.cdi_model_name for one in others)
+    foreign = sum(not one.ours for one in site.view.attached(node))
+    most = room.limits(site.view, node, stage.model, site.policy).most
+    return min(machine.slots - len(others) - foreign, most - alike) - stage.on.count(node)
 
 
-def _free(site: Site, fabric: FabricName, model: DeviceModel, taken: list[DeviceID]) -> DeviceID | None:
-    inventory = site.view.inventory(fabric)
-    if inventory is None or site.view.free(fabric, model.cdi_model_name) <= len(taken):
-        return None
-    if not inventory.traits.chooses_device:
-        free = site.view.free_devices(fabric, model.cdi_model_name, len(taken) + 1)
-        return next((one for one in free if one not in taken), None)
-    listed = (naming.slot(fabric, model, number) for number in range(SLOTS_SEARCHED_MAX))
-    return next((one for one in listed if one not in taken and _unowned(site.view, one)), None)
+def _free(site: Site, stage: Stage, node: NodeName) -> tuple[DeviceID, ...]:
+    """Return devices that nobody has and the node may try, as many as are missing at most."""
+    view, fabric = site.view, site.view.fabric_of(node)
+    inventory = view.inventory(fabric) if fabric is not None else None
+    if fabric is None or inventory is None:
+        return ()
+    count = view.free(fabric, stage.model.cdi_model_name)
+    if inventory.traits.chooses_device:
+        pool = naming.pool(fabric, stage.model)
+        count -= sum(one.pool == pool for one in stage.taken)
+        slots = (naming.slot(fabric, stage.model, number) for number in range(SLOTS_SEARCHED_MAX))
+        listed = (one for one in slots if view.resource_of(one) is None and not view.claims_holding(one))
+    else:
+        listed = (one for one in view.free_devices(fabric, stage.model.cdi_model_name, count))
+    fit = (one for one in listed if one not in stage.taken and not _blamed(site, one, node))
+    return tuple(itertools.islice(fit, max(0, min(count, stage.missing))))
 
 
-def _unowned(view: View, slot: DeviceID) -> bool:
-    return view.resource_of(slot) is None and not view.claims_holding(slot)
+def _blamed(site: Site, device: DeviceID, node: NodeName) -> bool:
+    """Whether the device failed lately, on this node or on so many that it is to blame itself."""
+    since = site.now - site.policy.blame_seconds
+    nodes = [one.node for one in site.view.failures_of(device) if one.at > since]
+    return node in nodes or len(nodes) >= DEVICE_FAILURES_MAX
 
 
 def _has(node: Node, other: OtherSpec) -> bool:

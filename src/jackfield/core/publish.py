@@ -200,20 +200,25 @@ def _decide_pool(view: View, key: SliceKey, policy: Policy, now: Seconds) -> Pla
     listed = tuple(entry.name for one in current for entry in one.spec.devices)
     kept = [one for one in listed if one in members or _held(view, key, one)]
     added = [one for one in members if one not in dict.fromkeys(listed)]
-    if kept == list(listed) and not added:
+    generation = max((one.spec.pool.generation for one in current), default=0)
+    pool = ResourcePool(key.pool, generation, len(current))
+    whole = all(
+        one.spec.pool == pool for one in current
+    )  # else somebody deleted a slice, or we were cut short
+    if kept == list(listed) and not added and whole:
         return Plan()
     contents = _contents(current, dict.fromkeys(kept), added)
-    generation = current[0].spec.pool.generation if current else 0
-    if len(contents) != len(current):
-        generation += 1
-    pool = ResourcePool(key.pool, generation, len(contents))
-    free = _indexes(current, len(contents))
+    if not whole or len(contents) != len(current):
+        pool = ResourcePool(key.pool, generation + 1, len(contents))
+    numbers = _indexes(current, len(contents))
     puts = []
     for index, names in enumerate(contents):
         entries = _entries(view, key, policy, now, names)
         old = current[index] if index < len(current) else None
         if old is None or old.spec.devices != entries or old.spec.pool != pool:
-            puts.append(_put(_slice(key, free[index], pool, entries, old), _pool_news(added, listed, kept)))
+            puts.append(
+                _put(_slice(key, numbers[index], pool, entries, old), _pool_news(added, listed, kept))
+            )
     return Plan(tuple(puts))
 
 
@@ -226,7 +231,7 @@ def _indexes(current: tuple[ResourceSlice, ...], count: int) -> list[int]:
 def _pool_news(added: list[str], listed: tuple[str, ...], kept: list[str]) -> str:
     gone = [one for one in listed if one not in kept]
     news = [f"{_few(names)} {verb}" for names, verb in ((added, "joined"), (gone, "left")) if names]
-    return "the pool changed: " + ", ".join(news)
+    return f"the pool changed: {', '.join(news) or 'a slice is missing'}"
 
 
 def _contents(current: tuple[ResourceSlice, ...], kept: dict[str, None], added: list[str]) -> list[list[str]]:

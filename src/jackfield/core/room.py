@@ -5,6 +5,7 @@ Knows limits, coexistence, blame and the plugin's heartbeat. Must not know who i
 
 import msgspec
 
+from jackfield.core import naming
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import ComposabilityRequest, ComposableResource, ResourceState
 from jackfield.model.lease import Lease
@@ -71,7 +72,7 @@ def refusal(view: View, node: NodeName, model: DeviceModel, policy: Policy, now:
         return f"node {node} has opted out by the label {OPT_OUT}"
     if view.machine(node) is None:
         return f"node {node} is not a machine of any fabric"
-    if model.binds and now > view.heartbeat(node) + policy.heartbeat_seconds:
+    if model.binds and now >= view.heartbeat(node) + policy.heartbeat_seconds:
         return f"the plugin on {node} has given no sign of life for {policy.heartbeat_seconds:.0f} s"
     if len(_failed(view, node, policy, now)) >= NODE_FAILURES_MAX:
         return f"several devices failed on {node} lately"
@@ -106,6 +107,15 @@ def present(view: View, node: NodeName) -> tuple[ComposableResource, ...]:
     return tuple(one for one in view.resources_on(node) if one.state not in _LEAVING and not one.deleting)
 
 
+def strangers(view: View, node: NodeName) -> int:
+    """Return how many devices stand on the node that are not ours; they take room all the same."""
+    fabric = view.fabric_of(node)
+    return sum(
+        not one.ours and (fabric is None or view.resource_with(fabric, one.id) is None)
+        for one in view.attached(node)
+    )
+
+
 def busy(view: View, resource: ComposableResource) -> bool:
     """Return whether a resource must stay: recorded, held, claimed, or asked for by somebody else."""
     if resource.record is not None or resource.holder:
@@ -136,33 +146,27 @@ def _labels(view: View, node: Node, policy: Policy, now: Seconds) -> dict[str, s
     fabric = view.fabric_of(node.name)
     labels: dict[str, str | None] = {policy.fabric_label(): fabric}
     there = present(view, node.name)
-    staying = tuple(one for one in there if busy(view, one))
+    taken = tuple(one.spec.model for one in there if busy(view, one)) + _waiting(view, node.name, policy)
     machine = view.machine(node.name)
-    waiting = _waiting(view, node.name)
-    full = machine is not None and len(staying) + len(waiting) >= machine.slots
-    models = tuple(dict.fromkeys(one.spec.model for one in staying))
+    full = machine is not None and len(taken) + strangers(view, node.name) >= machine.slots
     for model in policy.models:
-        count = sum(one.spec.model == model.cdi_model_name for one in staying)
         room = (
             not full
-            and count < limits(view, node.name, model, policy).most
-            and not coexistence(model, models, policy)
+            and taken.count(model.cdi_model_name) < limits(view, node.name, model, policy).most
+            and not coexistence(model, tuple(dict.fromkeys(taken)), policy)
             and not refusal(view, node.name, model, policy, now)
         )
         labels[policy.room_label(model)] = "true" if room else None
     return labels
 
 
-def _waiting(view: View, node: NodeName) -> tuple[DeviceID, ...]:
-    """Devices allocated to the node for which there is no resource yet."""
-    return tuple(
-        result.id
-        for claim in view.claims_on(node)
-        for result in claim.results
-        if READY in result.binding_conditions
-        and not result.admin_access
-        and view.resource_of(result.id) is None
-    )
+def _waiting(view: View, node: NodeName, policy: Policy) -> tuple[ModelName, ...]:
+    """The models of devices that are allocated to the node and have no resource there yet."""
+    results = (result for claim in view.claims_on(node) for result in claim.results)
+    waited_for = (one.id for one in results if READY in one.binding_conditions and not one.admin_access)
+    resources = ((device, view.resource_of(device)) for device in dict.fromkeys(waited_for))
+    models = (naming.model_of(device, policy) for device, one in resources if one is None or one.node != node)
+    return tuple(model.cdi_model_name for model in models if model is not None)
 
 
 def _failed(view: View, node: NodeName, policy: Policy, now: Seconds) -> tuple[DeviceID, ...]:

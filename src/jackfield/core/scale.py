@@ -50,7 +50,7 @@ def decide(view: View, node: NodeName, policy: Policy, now: Seconds) -> Plan:
     demands = demand.on_node(view, node, policy, now)
     plans = [_answer(view, one, now) for one in demands]
     plans += [_forget(view, one, now, policy) for one in view.resources_on(node)]
-    if not policy.paused:
+    if not policy.paused and view.fabric_of(node) not in policy.fabrics_paused:
         site = Site(view, node, policy, now, demands)
         plans += [_resize(site, model) for model in policy.models]
         plans.append(surplus.adopt(view, node, policy, now))
@@ -62,11 +62,11 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[NodeName, ...]:
     nodes = dict.fromkeys(room.wakes(view, policy, delta))
     if isinstance(delta, ObjectChanged):
         for one in (delta.old, delta.new):
-            nodes |= dict.fromkeys(_also(view, one))
+            nodes |= dict.fromkeys(_also(view, policy, one))
     return tuple(node for node in nodes if node)
 
 
-def _also(view: View, one: object) -> Iterable[NodeName]:
+def _also(view: View, policy: Policy, one: object) -> Iterable[NodeName]:
     """Nodes further off: rivals for a device, a claim recorded elsewhere, a vendor's driver that published."""
     match one:
         case ResourceClaim():
@@ -76,11 +76,20 @@ def _also(view: View, one: object) -> Iterable[NodeName]:
         case ComposableResource():
             served = view.claim(one.record.claim) if one.record is not None else None
             holding = view.claims_holding(one.device) if one.device is not None else ()
-            return (*(claim.node for claim in holding), *((served.node,) if served else ()))
+            nodes = (*(claim.node for claim in holding), *((served.node,) if served else ()))
+            return (*nodes, *_past_spares(view, policy, one))
         case ResourceSlice():
             return (one.spec.node_name,)
         case _:
             return ()
+
+
+def _past_spares(view: View, policy: Policy, resource: ComposableResource) -> Iterable[NodeName]:
+    """A device that falls idle takes the place of an older spare, which may stand anywhere on the fabric."""
+    model, fabric = policy.model(resource.spec.model), view.fabric_of(resource.node)
+    if model is None or fabric is None or model.spares == 0:
+        return ()
+    return (one.node for one in view.idle(fabric, model.cdi_model_name)[: -model.spares])
 
 
 # --- the answers to one claim
@@ -91,12 +100,14 @@ def _answer(view: View, wish: Demand, now: Seconds) -> Plan:
         case Settled():
             return Plan()
         case Refuse() as refused:
-            return _refuse(wish.claim, refused)
+            return _refuse(wish, refused)
         case Serve():
             return _serve(view, wish, now)
 
 
-def _refuse(claim: ResourceClaim, refused: Refuse) -> Plan:
+def _refuse(wish: Demand, refused: Refuse) -> Plan:
+    """Say no on every device of the claim: the scheduler stops reading at the first that says nothing."""
+    claim = wish.claim
     attempts, last = claim.attempts
     if refused.order and last != refused.order:
         counted = CountAttempt(
@@ -108,7 +119,8 @@ def _refuse(claim: ResourceClaim, refused: Refuse) -> Plan:
             because=refused.reason,
         )
         return Plan((counted,))
-    return Plan((_condition(claim, (refused.device,), refused.type, refused.reason),))
+    devices = (*(want.device for want in wish.wants), *wish.admin) or (refused.device,)
+    return Plan((_condition(claim, devices, refused.type, refused.reason),))
 
 
 def _serve(view: View, wish: Demand, now: Seconds) -> Plan:
@@ -140,25 +152,22 @@ def _not_online(view: View, want: Want) -> Waiting | None:
     resource, name = want.resource, want.device.device
     if resource is None:
         return _wait(want.claim, "Composing", f"{name} to be ordered for {want.claim.node}")
-    if resource.node != want.claim.node or resource.deleting or resource.state is ResourceState.DETACHING:
+    leaving = resource.deleting or resource.state in {ResourceState.DETACHING, ResourceState.DELETING}
+    if resource.node != want.claim.node or leaving:
         return _wait(want.claim, "Moving", f"{name} to come back from {resource.node}")
     if resource.state is not ResourceState.ONLINE:
         return _wait(want.claim, "Attaching", f"{name} to be attached to {resource.node}")
-    if want.model.binds:
-        if resource.record is not None and resource.record.uid != want.claim.uid:
-            return _wait(want.claim, "Recorded", f"{name} to be given up by claim {resource.record.claim}")
-        if resource.holder and resource.holder != want.claim.uid:
-            return _wait(want.claim, "Held", f"{name} to be unprepared on {resource.node}")
-        doubled = view.published(resource.status.device_id)
-        if doubled:
-            return _wait(
-                want.claim, "PublishedTwice", f"{doubled[0]} to be withdrawn: it is {name} under another name"
-            )
-        return None
-    offered = [one for one in view.published(resource.status.device_id) if not view.claims_holding(one)]
-    return (
-        None if offered else _wait(want.claim, "Publishing", f"the driver on {resource.node} to offer {name}")
-    )
+    if resource.record is not None and resource.record.uid != want.claim.uid:
+        return _wait(want.claim, "Recorded", f"{name} to be given up by claim {resource.record.claim}")
+    if resource.holder and resource.holder != want.claim.uid:
+        return _wait(want.claim, "Held", f"{name} to be unprepared on {resource.node}")
+    names = view.published(resource.status.device_id)
+    if want.model.binds and names:
+        what = f"{names[0]} to be withdrawn: it is {name} under another name"
+        return _wait(want.claim, "PublishedTwice", what)
+    if not want.model.binds and not names:
+        return _wait(want.claim, "Publishing", f"the driver on {resource.node} to offer {name}")
+    return None
 
 
 def _recorded_elsewhere(view: View, wish: Demand) -> str | None:
@@ -233,15 +242,23 @@ def _forget_handover(view: View, resource: ComposableResource, now: Seconds, pol
     """In `reschedule` the record only keeps the model closed until the claim has come back, or for so long."""
     record = resource.record
     assert record is not None
-    if any(view.claims_holding(one) for one in view.published(resource.status.device_id)):
-        return Plan((_forgetting(resource, record, now, "a claim holds the device by its driver's name"),))
     claim = view.claim(record.claim)
-    if claim is None or (claim.results and all(result.id != resource.device for result in claim.results)):
-        return Plan((_forgetting(resource, record, now, "its claim went elsewhere"),))
     until = Seconds(resource.last_used + policy.handover_seconds)
-    if now >= until:
-        return Plan((_forgetting(resource, record, now, "its claim did not come back in time"),))
-    return Plan(again_at=until)
+    if any(view.claims_holding(one) for one in view.published(resource.status.device_id)):
+        because = "a claim holds the device by its driver's name"
+    elif claim is None or claim.uid != record.uid or _elsewhere(claim, resource):
+        because = "its claim went elsewhere"
+    elif now >= until:
+        because = "its claim did not come back in time"
+    else:
+        return Plan(again_at=until)
+    # Nothing is locked by this record: the driver's own claim is the lock.
+    forget = _forgetting(resource, record, now, because)
+    return Plan((msgspec.structs.replace(forget, devices=()),))
+
+
+def _elsewhere(claim: ResourceClaim, resource: ComposableResource) -> bool:
+    return bool(claim.results) and all(result.id != resource.device for result in claim.results)
 
 
 def _forgetting(resource: ComposableResource, record: Record, now: Seconds, because: str) -> ForgetClaim:
@@ -282,9 +299,9 @@ def _resize(site: Site, model: DeviceModel) -> Plan:
     )
     if unmarked:
         return Plan(tuple(_victim(one) for one in unmarked), again_at=kept.again_at)
-    if current is None and not wanted:
-        return Plan(again_at=kept.again_at)
-    if current is not None and (current.deleting or current.wanted == wanted):
+    settled = not wanted if current is None else current.wanted == wanted
+    # A request that somebody else wrote under our name is theirs all the same.
+    if settled or (current is not None and (current.deleting or not current.scalers)):
         return Plan(again_at=kept.again_at)
     return Plan(
         (_request(site, model, current, wanted, _news(before, wanted, kept)),), again_at=kept.again_at

@@ -12,19 +12,20 @@ from jackfield.cluster.history import Event, EventType
 from jackfield.controllers.store import Store
 from jackfield.core import check
 from jackfield.model.claim import ResourceClaim
-from jackfield.model.composition import ComposableResource
+from jackfield.model.composition import ComposabilityRequest, ComposableResource
 from jackfield.model.meta import Object
 from jackfield.model.names import Key, PhysicalID, Seconds, seconds
 from jackfield.model.node import NODE_GROUP, Node
 from jackfield.model.pod import Pod
 from jackfield.model.view import ObjectChanged
 from jackfield.ports import Changed, Deleted
+from jackfield.sim.host import SimHost
 from jackfield.sim.pool import Movement
 from jackfield.sim.world import SimWorld
 
 TITLE = "app.kubernetes.io/name"
 """Label of a pod: what the scenario calls it."""
-KINDS = (Node, Pod, ResourceClaim, ComposableResource)
+KINDS = (Node, Pod, ResourceClaim, ComposabilityRequest, ComposableResource)
 
 
 class ViolationError(AssertionError):
@@ -87,16 +88,8 @@ class Audit:
         self._began = world.clock.now()
         for kind in KINDS:
             world.api.subscribe(kind, self._hear)
-        for manager in world.managers.values():
-            for machine in manager.inventory().machines:
-                manager.pool.listen(machine.node, self._moved)
-
-    def listen(self, fabric: str, node: str) -> None:
-        """Look at a machine that joined later."""
-        manager = next(one for name, one in self._world.managers.items() if name == fabric)
-        manager.pool.listen(
-            next(one.node for one in manager.inventory().machines if one.node == node), self._moved
-        )
+        world.movements.append(self._moved)
+        world.senses.append(self._sensed)
 
     def begin(self) -> None:
         """Count from here; what came before is looked at, but not counted."""
@@ -140,8 +133,14 @@ class Audit:
                 self.nodes_added += 1
             case _:
                 pass
-        if isinstance(old, ComposableResource) and old.holder:
-            self._served(old.node, old.status.cdi_device_id)
+        if isinstance(new, ComposableResource) and new.status.cdi_device_id:
+            request = self._store.request(new.request)
+            if request is not None and not request.scalers:
+                self._served(new.node, new.status.cdi_device_id)
+
+    def _sensed(self, host: SimHost) -> None:
+        for prepared in host.prepared():
+            self._served(host.node, prepared.physical)
 
     def _moved(self, movement: Movement) -> None:
         key = (movement.node, movement.device.id)
@@ -181,9 +180,6 @@ class Audit:
         """Return what the play has cost so far."""
         counts = [one.counts for one in self._world.managers.values()]
         attaches, detaches = sum(one.attaches for one in counts), sum(one.detaches for one in counts)
-        for host in self._world.hosts.values():
-            for prepared in host.prepared():
-                self._served(host.node, prepared.physical)
         pods = {key: life for key, life in sorted(self.pods.items()) if key not in self._before}
         served = [life for life in pods.values() if life.devices and life.running is not None]
         waited = {

@@ -4,18 +4,16 @@ Knows what the fabric plugs in and pulls out of this one node. Must not know cla
 """
 
 import asyncio
-import uuid
 from collections.abc import Callable
 
 import msgspec
 
+from jackfield.model.fabric import FabricDevice
 from jackfield.model.names import NodeName, PhysicalID, Seconds, Uid
 from jackfield.ports import Clock, Prepared, Refused, Seen
 from jackfield.sim.chance import Chance, Distribution, Fixed
 from jackfield.sim.pool import Movement
 
-DEVICES = uuid.UUID("5b1f7d0e-6c1c-5d5e-9c56-0d2f6f0c1a52")
-"""The name space in which a device's own UUID is derived from its physical id."""
 FIRST_BUS = 0x10
 
 
@@ -40,7 +38,7 @@ class SimHost:
         self._clock = clock
         self._chance = chance
         self._spec = spec
-        self._plugged: dict[PhysicalID, int] = {}  # with the bus number each sits at
+        self._plugged: dict[PhysicalID, Seen] = {}  # as each will be seen
         self._linked: dict[PhysicalID, None] = {}  # those whose link is up: a rescan finds them
         self._seen: dict[PhysicalID, Seen] = {}
         self._prepared: dict[tuple[Uid, PhysicalID], Prepared] = {}
@@ -52,14 +50,16 @@ class SimHost:
     def moved(self, movement: Movement) -> None:
         """Take note of a device that came or went; a `pool.Listener`."""
         if movement.present:
-            self._plug(movement.device.id)
+            self._plug(movement.device)
         else:
             self._pull(movement)
 
-    def _plug(self, device: PhysicalID) -> None:
-        taken = set(self._plugged.values())
-        self._plugged[device] = next(bus for bus in range(FIRST_BUS, 0x100) if bus not in taken)
-        self._expect(device, by_itself=not self._spec.needs_rescan)
+    def _plug(self, device: FabricDevice) -> None:
+        taken = {seen.address for seen in self._plugged.values()}
+        addresses = (f"0000:{bus:02x}:00.0" for bus in range(FIRST_BUS, 0x100))
+        address = next(one for one in addresses if one not in taken)
+        self._plugged[device.id] = Seen(device.id, device.serial, address)
+        self._expect(device.id, by_itself=not self._spec.needs_rescan)
 
     def _expect(self, device: PhysicalID, *, by_itself: bool) -> None:
         if device not in self._spec.blind_to:
@@ -91,7 +91,7 @@ class SimHost:
             coming.cancel()
 
     def _see(self, device: PhysicalID) -> None:
-        self._seen[device] = Seen(device, device_uuid(device), f"0000:{self._plugged[device]:02x}:00.0")
+        self._seen[device] = self._plugged[device]
 
     def reboot(self) -> None:
         """Start the node anew: its devices come up again one by one; the disk keeps the checkpoint."""
@@ -145,8 +145,3 @@ class SimHost:
             self._prepared = {key: value for key, value in before if key[0] != uid}
         if tuple(self._prepared.items()) != before:
             self._tell()
-
-
-def device_uuid(device: PhysicalID) -> str:
-    """Return the UUID that a device carries for life, wherever it is plugged in."""
-    return f"GPU-{uuid.uuid5(DEVICES, device)}"

@@ -4,6 +4,7 @@ Knows devices, machines and their slots; tells whoever listens what comes and go
 checks are made on. Must not know orders' lives, jobs or chance.
 """
 
+import uuid
 from collections import OrderedDict
 from collections.abc import Callable
 from itertools import islice
@@ -11,7 +12,7 @@ from itertools import islice
 import msgspec
 
 from jackfield.model.fabric import FabricDevice, Failed, Inventory, Machine, Order
-from jackfield.model.names import ModelName, NodeName, OrderID, PhysicalID, Seconds
+from jackfield.model.names import FabricName, ModelName, NodeName, OrderID, PhysicalID, Seconds
 from jackfield.ports import Clock
 from jackfield.sim.spec import Batch, FabricSpec, Foreign
 
@@ -19,6 +20,15 @@ POOL = NodeName("")
 """Where a device is that is attached to nothing."""
 ELSEWHERE = NodeName("another-cluster")
 """Where a device is that somebody else took."""
+
+
+DEVICES = uuid.UUID("5b1f7d0e-6c1c-5d5e-9c56-0d2f6f0c1a52")
+"""The name space in which a device's own UUID is derived from its fabric and number."""
+
+
+def serial(fabric: FabricName, number: int) -> str:
+    """Return the UUID that a device carries for life; managers call it the serial number."""
+    return f"GPU-{uuid.uuid5(DEVICES, f'{fabric}/{number}')}"
 
 
 class Movement(msgspec.Struct, frozen=True):
@@ -157,12 +167,14 @@ class Pool:
             msgspec.structs.replace(before, node=POOL, ours=True, order=OrderID(""), since=self._clock.now())
         )
         self._refree(after)
+        self._touched(before.node)
         self._tell(Movement(after.since, after, before.node, present=False))
 
     def _attach(self, before: FabricDevice, node: NodeName, *, order: OrderID, ours: bool) -> None:
         now = self._clock.now()
         after = self._put(msgspec.structs.replace(before, node=node, ours=ours, order=order, since=now))
         self._attached[after.id] = None
+        self._touched(node)
         self._tell(Movement(now, after, node, present=True))
 
     # --- what others do to it
@@ -173,10 +185,10 @@ class Pool:
         for _ in range(batch.count):
             number = len(self.history)
             device = FabricDevice(
-                id=PhysicalID(f"{self.spec.name}-{number:04d}"),
+                id=PhysicalID(f"{number:04d}"),
                 model=batch.model,
                 type=batch.type,
-                serial=f"SN-{self.spec.name}-{number:04d}".upper(),
+                serial=serial(self.spec.name, number),
                 switch=batch.switch,
                 attributes=batch.attributes,
                 capacity=batch.capacity,
@@ -185,6 +197,12 @@ class Pool:
             self.history[self._put(device).id] = []
             free[device.id] = None
         self._shown = None
+
+    def _touched(self, node: NodeName) -> None:
+        """Remember on the machine when anything last came or went."""
+        machine = self._machines.get(node)
+        if machine is not None:
+            self._machines[node] = msgspec.structs.replace(machine, since=self._clock.now())
 
     def add_machine(self, machine: Machine) -> None:
         """Connect a machine, or change its slots."""

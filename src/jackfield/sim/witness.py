@@ -52,7 +52,12 @@ class Witness:
             reason = next(one.message for one in pod.status.conditions if one.type == "PodScheduled")
             self._tell(name, ("", "Pending", SCHEDULER), reason, claims)
         nominated = pod.status.nominated_node_name
-        if nominated and claims and not pod.spec.node_name and (old is None or old.status.nominated_node_name != nominated):
+        if (
+            nominated
+            and claims
+            and not pod.spec.node_name
+            and (old is None or old.status.nominated_node_name != nominated)
+        ):
             because = f"nominated to {nominated}, waits for its device to be attached"
             self._tell(name, (Phase.ALLOCATED, "Pending", SCHEDULER), because, (*claims, f"node/{nominated}"))
         if pod.spec.node_name and not (old is not None and old.spec.node_name):

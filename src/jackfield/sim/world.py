@@ -4,7 +4,7 @@ Knows how the parts are put together. Must not know what happens in the play: th
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -32,6 +32,7 @@ from jackfield.sim.chance import Chance, Distribution
 from jackfield.sim.fabric import SimFabric
 from jackfield.sim.host import SimHost
 from jackfield.sim.manager import Manager
+from jackfield.sim.pool import Movement
 from jackfield.sim.setting import LocalDevices, Nodes, Setting
 from jackfield.sim.vendor import Found, VendorDriver
 
@@ -48,6 +49,10 @@ class SimWorld:
             one.name: Manager(one, clock, chance.branch(f"fabric/{one.name}")) for one in setting.fabrics
         }
         self.hosts: dict[NodeName, SimHost] = {}
+        self.movements: list[Callable[[Movement], None]] = []
+        """Who hears of every device that comes to a node or leaves it."""
+        self.senses: list[Callable[[SimHost], None]] = []
+        """Who hears whenever a node sees or has prepared something else."""
         self._chance = chance
         self._recorder = recorder
         self._vendors: dict[NodeName, dict[str, VendorDriver]] = {}
@@ -151,6 +156,7 @@ class SimWorld:
         host = SimHost(node, self.clock, self._chance.branch(f"host/{node}"), self.setting.host)
         self.hosts[node] = host
         pool.listen(node, host.moved)
+        pool.listen(node, self._moved)
         host.listen(lambda: self._sensed(node, nodes.fabric))
         self._plugins[node][DRIVER] = Plugin(node, self._node_world, self.nodes, self._recorder)
         for model in self.setting.policy.models:
@@ -158,8 +164,14 @@ class SimWorld:
                 self._vendor(node, model.driver_name, ())
         self.nodes.sense(node)
 
+    def _moved(self, movement: Movement) -> None:
+        for listener in self.movements:
+            listener(movement)
+
     def _sensed(self, node: NodeName, fabric: FabricName) -> None:
         self.nodes.sense(node)
+        for listener in self.senses:
+            listener(self.hosts[node])
         if any(not model.binds for model in self.setting.policy.models):
             self._tasks.append(self._group.create_task(self._publish(node, fabric)))
 

@@ -34,8 +34,11 @@ from jackfield.model.composition import (
     LAST_USED,
     MANAGED_BY,
     SCALER,
+    SENT,
+    AllocationPolicy,
     ComposabilityRequest,
     ComposabilityRequestSpec,
+    ComposabilityRequestStatus,
     ComposableResource,
     ComposableResourceSpec,
     ComposableResourceStatus,
@@ -70,11 +73,28 @@ from jackfield.model.names import (
     rfc3339,
 )
 from jackfield.model.node import FAILURES, HEARTBEATS, Node, NodeCondition, NodeSpec, NodeStatus
-from jackfield.model.pod import Pod, PodResourceClaim, PodSpec, PodStatus
+from jackfield.model.pod import (
+    Container,
+    Pod,
+    PodCondition,
+    PodResourceClaim,
+    PodSpec,
+    PodStatus,
+    ResourceRequirements,
+)
 from jackfield.model.policy import DRIVER, READY, DeviceModel, Policy
 from jackfield.model.slice import ResourcePool, ResourceSlice, ResourceSliceSpec
 from jackfield.testing.overrides import NOW as NOW  # noqa: PLC0414 - part of the words of a table
-from jackfield.testing.overrides import ClaimMeta, Meta, NodeMeta, ResourceMeta, metadata, point
+from jackfield.testing.overrides import (
+    ClaimMeta,
+    Meta,
+    NodeMeta,
+    PodMeta,
+    RequestMeta,
+    ResourceMeta,
+    metadata,
+    point,
+)
 
 FABRIC = FabricName("rack-a")
 MODEL = ModelName("A100")
@@ -121,13 +141,17 @@ def node(
     """Return a node that is ready, with the labels that say its fabric and for which models it has room."""
     labels = {f"cohdi.io/{one.lower()}": "true" for one in room}
     labels |= {"cohdi.io/fabric": fabric} if fabric else {}
+    said = meta.get("ready", "True")
     failed = "\n".join(
         f"{device(one)}={rfc3339(Seconds(at))}" for one, at in meta.get("failures", {}).items()
     )
     return Node(
         metadata=metadata(name, meta, labels=labels, annotations={FAILURES: failed}),
         spec=NodeSpec(unschedulable=cordoned),
-        status=NodeStatus(conditions=(NodeCondition("Ready", "True"),)),
+        status=NodeStatus(
+            allocatable=meta.get("has", {}),
+            conditions=(NodeCondition("Ready", said),) if said else (),
+        ),
     )
 
 
@@ -138,13 +162,21 @@ def heartbeat(on: str = NODE, at: float = NOW, **meta: Unpack[Meta]) -> Lease:
     )
 
 
-def pod(name: str, *claims: str, on: str = "", phase: str = "Pending", **meta: Unpack[Meta]) -> Pod:
+def pod(name: str, *claims: str, on: str = "", phase: str = "Pending", **meta: Unpack[PodMeta]) -> Pod:
     """Return a pod that uses claims by name."""
     uses = tuple(PodResourceClaim(one, resource_claim_name=one) for one in claims)
     return Pod(
         metadata=metadata(name, meta, NAMESPACE),
-        spec=PodSpec(node_name=NodeName(on), resource_claims=uses),
-        status=PodStatus(phase=phase),
+        spec=PodSpec(
+            node_name=NodeName(on),
+            containers=(Container("main", resources=ResourceRequirements(meta.get("needs", {}))),),
+            resource_claims=uses,
+        ),
+        status=PodStatus(
+            phase=phase,
+            conditions=(PodCondition("PodScheduled", "False", "Unschedulable"),)
+            * meta.get("homeless", False),
+        ),
     )
 
 
@@ -197,13 +229,15 @@ def resource(
         CLAIM: str(record or ""),
         HOLDER: meta.get("holder", ""),
         LAST_USED: point(meta["used"]) if "used" in meta else "",
+        SENT: meta.get("sent", ""),
     }
     owner = meta.get("request", naming.request(NodeName(on), kind))
     return ComposableResource(
         metadata=metadata(naming.resource(ours, of), meta, labels={MANAGED_BY: owner}, annotations=notes),
-        spec=ComposableResourceSpec("gpu", kind.cdi_model_name, NodeName(on)),
+        spec=ComposableResourceSpec("gpu", kind.cdi_model_name, NodeName(on), meta.get("force", False)),
         status=ComposableResourceStatus(
             state,
+            error=meta.get("error", ""),
             device_id=meta.get("uuid", ""),
             cdi_device_id=PhysicalID(meta.get("physical", "")),
             conditions=meta.get("conditions", ()),
@@ -217,18 +251,28 @@ def request(
     on: str = NODE,
     of: str = MODEL,
     name: str = "",
-    **meta: Unpack[Meta],
+    **meta: Unpack[RequestMeta],
 ) -> ComposabilityRequest:
     """Return the scaler's request for devices, each with its claim; or, given a number, a user's for so many."""
     size = wanted if isinstance(wanted, int) else len(wanted)
-    wish = ScalarResource(type="gpu", model=ModelName(of), size=size, target_node=NodeName(on))
+    wish = ScalarResource(
+        type=meta.get("type", "gpu"),
+        model=ModelName(of),
+        size=size,
+        force_detach=meta.get("force", False),
+        allocation_policy=meta.get("by", AllocationPolicy.SAMENODE),
+        target_node=NodeName(on),
+        other_spec=meta.get("other"),
+    )
     labels, notes = {}, {}
     if not isinstance(wanted, int):
         listed = (Wanted(device(one), Key(NAMESPACE if by else "", by)) for one, by in wanted.items())
         labels, notes = {SCALER: "true"}, {DEVICES: spelt(tuple(sorted(listed)))}
     name = name or (naming.request(NodeName(on), model(of)) if labels else "by-hand")
     return ComposabilityRequest(
-        metadata=metadata(name, meta, labels=labels, annotations=notes), spec=ComposabilityRequestSpec(wish)
+        metadata=metadata(name, meta, labels=labels, annotations=notes),
+        spec=ComposabilityRequestSpec(wish),
+        status=meta.get("status", ComposabilityRequestStatus()),
     )
 
 

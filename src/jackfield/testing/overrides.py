@@ -6,6 +6,7 @@ Knows which fields a table's rows are about. Must not know what any of them mean
 from collections.abc import Mapping
 from typing import TypedDict
 
+from jackfield.model.composition import AllocationPolicy, ComposabilityRequestStatus, OtherSpec
 from jackfield.model.meta import Condition, ObjectMeta
 from jackfield.model.names import NO_TIME, Seconds, Time, Uid, Version, rfc3339
 
@@ -30,6 +31,29 @@ class NodeMeta(Meta, total=False):
 
     failures: Mapping[str, float]
     """Devices that failed on it, and when."""
+    ready: str
+    """What its kubelet says; "True" where nothing is said, and nothing at all if empty."""
+    has: Mapping[str, str]
+    """What pods may have of it."""
+
+
+class PodMeta(Meta, total=False):
+    """What a pod may be given besides."""
+
+    needs: Mapping[str, str]
+    """What its one container asks for."""
+    homeless: bool
+    """Whether the scheduler has said that no node fits."""
+
+
+class RequestMeta(Meta, total=False):
+    """What a request may be given besides."""
+
+    type: str
+    by: AllocationPolicy
+    other: OtherSpec
+    force: bool
+    status: ComposabilityRequestStatus
 
 
 class ClaimMeta(Meta, total=False):
@@ -61,6 +85,10 @@ class ResourceMeta(Meta, total=False):
     used: float
     """When a claim last used it."""
     conditions: tuple[Condition, ...]
+    error: str
+    force: bool
+    sent: str
+    """What was last asked of a manager without order ids, and when: `attach TIME`."""
 
 
 def metadata(

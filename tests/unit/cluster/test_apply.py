@@ -82,6 +82,7 @@ def test_an_apply_creates_what_is_not_there() -> None:
     created = store.apply(ComposableResource, RESOURCE, body, Write(manager="me"))
     assert created.key == RESOURCE
     assert [one.name for one in store.get(ComposableResource, RESOURCE).managers] == ["me"]
+    assert store.apply(ResourceClaim, CLAIM, {"spec": {}}, Write(manager="me")).key == CLAIM
     with pytest.raises(ApiError) as caught:
         store.apply(
             ComposableResource,
@@ -205,10 +206,11 @@ def test_an_apply_on_another_version_or_uid_is_a_conflict() -> None:
         with pytest.raises(ApiError) as caught:
             store.apply(ResourceClaim, CLAIM, body, Write(manager="me", status=True, force=True))
         assert caught.value.code == 409
-    gone = {"metadata": {"uid": "other"}, "spec": {}}
-    with pytest.raises(ApiError) as caught:
-        store.apply(ResourceClaim, Key("d", "gone"), gone, Write(manager="me"))
-    assert caught.value.code == 409
+        with pytest.raises(ApiError) as caught:
+            store.apply(
+                ResourceClaim, Key("d", "gone"), {"metadata": metadata, "spec": {}}, Write(manager="me")
+            )
+        assert caught.value.code == 409
 
 
 def test_finalizers_are_owned_one_by_one() -> None:
@@ -250,6 +252,7 @@ def test_managed_fields_are_shown_as_kubectl_shows_them() -> None:
     stored = store.get(ResourceClaim, CLAIM)
     assert "managedFields" not in stored.raw["metadata"]
     mine = next(one for one in stored.wire()["metadata"]["managedFields"] if one["manager"] == "one")
+    assert mine["time"] == "2023-11-14T22:13:20Z"
     assert (mine["operation"], mine["subresource"], mine["fieldsType"]) == ("Apply", "status", "FieldsV1")
     device = mine["fieldsV1"]["f:status"]["f:devices"]['k:{"device":"a","driver":"x.dev","pool":"p"}']
     assert sorted(device) == [".", "f:conditions", "f:device", "f:driver", "f:pool"]

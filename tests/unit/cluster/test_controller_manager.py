@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 
-from jackfield.cluster.api import Client, EmbeddedCluster
+from jackfield.cluster.api import NEWS_MAX, Client, EmbeddedCluster
 from jackfield.cluster.claims import PROTECTION
 from jackfield.cluster.collector import Collector
 from jackfield.cluster.controller_manager import ControllerManager
@@ -277,6 +277,19 @@ def test_what_was_done_while_nobody_watched_is_made_good() -> None:
         assert bench.names(ResourceClaim) == []
 
     asyncio.run(run())
+
+
+def test_a_pod_of_the_same_name_is_another_pod_even_to_who_missed_the_change() -> None:
+    async def scene(bench: Bench) -> None:
+        claim = await running_pod(bench)
+        bench.store.delete(Pod, POD, grace_seconds=0)
+        bench.make(Pod, "p", spec={"containers": [{"name": "c"}]})
+        for number in range(NEWS_MAX + 1):
+            bench.store.patch(Pod, POD, {"metadata": {"labels": {"a": f"{number}"}}})
+        await bench.settle()
+        assert claim.key.name not in bench.names(ResourceClaim)
+
+    played(scene)
 
 
 def test_a_dependent_with_one_owner_left_stays_with_that_one() -> None:

@@ -84,6 +84,7 @@ def test_a_pod_without_room_is_told_why_once() -> None:
         version = (await stage.pod("p")).metadata.resource_version
         await stage.wait(700)
         assert scheduler.metrics.cycles == 3
+        assert scheduler.lengths().unschedulable == 1
         assert (await stage.pod("p")).metadata.resource_version == version
         assert [one.message for one in stage.events("FailedScheduling")] == [message]
 

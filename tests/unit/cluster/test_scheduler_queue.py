@@ -1,5 +1,7 @@
 """Which pod is next, and when."""
 
+from collections.abc import Callable
+
 import pytest
 
 from jackfield.cluster.filters import Plugin
@@ -106,11 +108,12 @@ def test_a_pod_nothing_happens_for_is_tried_again_after_five_minutes() -> None:
     assert names(queue, 307) == ["p"]
 
 
-def test_a_parked_pod_has_no_backoff() -> None:
+def test_a_parked_pod_waits_for_its_own_event_and_has_no_backoff() -> None:
     queue = SchedulingQueue()
     put(queue, "p")
-    queue.park(popped(queue, 0), CLAIMS, at(0))
-    queue.wake(CLAIMS, at(0))
+    queue.park(popped(queue, 0), Plugin.DYNAMIC_RESOURCES, at(0))
+    assert not queue.wake(CLAIMS, at(0))
+    assert queue.wake_each([Key("default", "p")], Plugin.DYNAMIC_RESOURCES, at(0))
     assert queue.lengths().active == 1
 
 
@@ -148,3 +151,91 @@ def test_a_pod_of_the_same_name_starts_afresh() -> None:
     queue.fail(old, at(0))
     assert names(queue, 0) == ["p"]
     assert queue.due() == NEVER
+
+
+# --- pods that are alike
+
+
+def crowd(queue: SchedulingQueue, *pods: str) -> None:
+    """Let pods wait for devices that are all alike."""
+    for name in pods:
+        put(queue, name)
+    for _ in pods:
+        queue.refuse(popped(queue, 0), CLAIMS, at(0), b"alike")
+
+
+def test_of_pods_alike_the_first_alone_is_woken() -> None:
+    queue = SchedulingQueue()
+    crowd(queue, "p", "q", "r")
+    queue.wake(CLAIMS, at(20))
+    entry = popped(queue, 20)
+    assert entry.key.name == "p"
+    queue.refuse(entry, CLAIMS, at(20), b"alike")
+    assert names(queue, 20) == []
+
+
+def placed(queue: SchedulingQueue, entry: Entry) -> None:
+    queue.placed(entry)
+
+
+def failed(queue: SchedulingQueue, entry: Entry) -> None:
+    queue.fail(entry, at(20))
+
+
+def removed(queue: SchedulingQueue, entry: Entry) -> None:
+    queue.remove(entry.key)
+
+
+def parked(queue: SchedulingQueue, entry: Entry) -> None:
+    queue.park(entry, Plugin.DYNAMIC_RESOURCES, at(20))
+
+
+def refused_otherwise(queue: SchedulingQueue, entry: Entry) -> None:
+    queue.refuse(entry, CLAIMS, at(20), b"another")
+
+
+@pytest.mark.parametrize("ended", [placed, failed, removed, parked, refused_otherwise])
+def test_the_next_pod_alike_follows_unless_the_first_was_refused_alike(
+    ended: Callable[[SchedulingQueue, Entry], None],
+) -> None:
+    queue = SchedulingQueue()
+    crowd(queue, "p", "q", "r")
+    queue.wake(CLAIMS, at(20))
+    ended(queue, popped(queue, 20))
+    following = popped(queue, 20)
+    assert following.key.name == "q"
+    queue.refuse(following, CLAIMS, at(20), b"alike")
+    assert names(queue, 20) == []
+
+
+def test_a_leader_that_is_removed_before_its_turn_hands_on() -> None:
+    queue = SchedulingQueue()
+    crowd(queue, "p", "q")
+    queue.wake(CLAIMS, at(20))
+    queue.remove(Key("default", "p"))
+    assert names(queue, 20) == ["q"]
+
+
+def test_the_leader_of_a_crowd_is_the_most_important_not_the_first_refused() -> None:
+    queue = SchedulingQueue()
+    crowd(queue, "p")
+    put(queue, "high", priority=9)
+    queue.refuse(popped(queue, 1), CLAIMS, at(1), b"alike")
+    queue.wake(CLAIMS, at(20))
+    assert names(queue, 20) == ["high"]
+
+
+def test_a_crowd_wakes_to_the_events_of_all_its_members() -> None:
+    queue = SchedulingQueue()
+    crowd(queue, "p")
+    put(queue, "q")
+    queue.refuse(popped(queue, 0), FIT, at(0), b"alike")
+    assert queue.wake(FIT, at(20))
+
+
+def test_two_events_wake_two() -> None:
+    queue = SchedulingQueue()
+    crowd(queue, "p", "q", "r")
+    queue.wake(CLAIMS, at(20))
+    queue.wake(CLAIMS, at(20))
+    assert queue.lengths() == Lengths(active=2, backoff=0, unschedulable=1)

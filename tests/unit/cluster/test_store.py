@@ -1,7 +1,7 @@
 """The store keeps the promises of a Kubernetes API server."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -11,7 +11,6 @@ from jackfield.cluster.history import Event, EventType
 from jackfield.cluster.selectors import selector
 from jackfield.cluster.store import Precondition, Store, Write
 from jackfield.codec import Raw
-from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import ComposableResource
 from jackfield.model.event import Event as EventObject
 from jackfield.model.meta import Object
@@ -39,14 +38,8 @@ def resource_raw(name: str = "r", **metadata: object) -> Raw:
     }
 
 
-def claim_raw(name: str = "c") -> Raw:
-    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
-    return {"metadata": {"name": name, "namespace": "d"}, "spec": {"devices": {"requests": [request]}}}
-
-
 POD = Key("d", "p")
 RESOURCE = named("r")
-CLAIM = Key("d", "c")
 
 
 def refusal(call: Callable[[], object]) -> tuple[int, str, tuple[str, ...]]:
@@ -105,6 +98,26 @@ def test_a_generated_name_is_the_same_in_every_run_with_the_same_dice() -> None:
     assert names() == names()
     assert len(set(names())) == 3
     assert all(name.startswith("gpu-") and len(name) == len("gpu-") + 5 for name in names())
+
+
+class StuckDice(random.Random):
+    """Dice that fall the same way twice."""
+
+    def choices(self, population: Sequence[str], *_args: object, k: int = 1, **_more: object) -> list[str]:  # type: ignore[override]  # only what is used
+        self.throws = getattr(self, "throws", -1) + 1
+        return [population[self.throws // 2]] * k
+
+
+def test_a_generated_name_is_never_one_that_is_taken_and_never_replaces_one_given() -> None:
+    store = Store(lambda: NOW, StuckDice("stuck"))
+    raw = {"metadata": {"generateName": "gpu-"}, "spec": resource_raw()["spec"]}
+    assert [store.create(ComposableResource, raw).key.name for _ in range(3)] == [
+        "gpu-bbbbb",
+        "gpu-ccccc",
+        "gpu-ddddd",
+    ]
+    given = store.create(ComposableResource, resource_raw("given", generateName="gpu-"))
+    assert given.key.name == "given"
 
 
 def test_one_version_counts_for_all_kinds_and_only_rises() -> None:
@@ -246,6 +259,13 @@ def test_generation_counts_what_is_wanted_and_nothing_else() -> None:
     assert store.delete(ComposableResource, RESOURCE).raw["metadata"]["generation"] == 4
 
 
+def test_kinds_without_a_generation_never_get_one() -> None:
+    store = new_store()
+    store.create(Node, {"metadata": {"name": "n"}})
+    changed = store.patch(Node, named("n"), {"spec": {"unschedulable": True}})
+    assert "generation" not in changed.raw["metadata"]
+
+
 def test_status_and_the_rest_are_written_apart() -> None:
     store = new_store()
     store.create(ComposableResource, resource_raw())
@@ -360,6 +380,9 @@ def test_a_bound_pod_ends_when_its_kubelet_says_so() -> None:
     assert marked.raw["metadata"]["deletionGracePeriodSeconds"] == 30
     assert marked.raw["metadata"]["deletionTimestamp"] == "2023-11-14T22:13:50Z"
     assert store.delete(Pod, POD) is marked
+    assert store.delete(Pod, POD, grace_seconds=60) is marked
+    hurried = store.delete(Pod, POD, grace_seconds=5)
+    assert hurried.raw["metadata"]["deletionTimestamp"] == "2023-11-14T22:13:25Z"
     store.delete(Pod, POD, grace_seconds=0)
     assert store.list(Pod).items == ()
 
@@ -442,89 +465,6 @@ def test_an_object_comes_and_goes_as_it_begins_and_ceases_to_match() -> None:
     assert seen == [None, "ADDED", "MODIFIED", "DELETED", "ADDED", "DELETED"]
 
 
-# --- claims
-
-
-RESULT = {"request": "gpu", "driver": "gpu.example.com", "pool": "pool", "device": "gpu-0"}
-SAID = {
-    "driver": "gpu.example.com",
-    "pool": "pool",
-    "device": "gpu-0",
-    "conditions": [
-        {
-            "type": "Ready",
-            "status": "True",
-            "reason": "Attached",
-            "lastTransitionTime": "2026-01-01T00:00:00Z",
-        }
-    ],
-}
-
-
-def allocated_store(*more: Raw) -> Store:
-    store = new_store()
-    store.create(ResourceClaim, claim_raw())
-    status = {"allocation": {"devices": {"results": [RESULT, *more]}}}
-    store.patch(ResourceClaim, CLAIM, {"status": status}, STATUS)
-    return store
-
-
-def claim_refusal(store: Store, status: Raw) -> tuple[int, str, tuple[str, ...]]:
-    return refusal(lambda: store.patch(ResourceClaim, CLAIM, {"status": status}, STATUS))
-
-
-def test_what_a_claim_asks_for_never_changes() -> None:
-    store = allocated_store()
-    body: Raw = {"spec": {"devices": {"requests": []}}}
-    assert refusal(lambda: store.patch(ResourceClaim, CLAIM, body)) == (422, "Invalid", ("spec",))
-    labelled = store.patch(ResourceClaim, CLAIM, {"metadata": {"labels": {"a": "b"}}})
-    assert labelled.object.metadata.labels == {"a": "b"}
-
-
-def test_an_allocation_is_written_once_and_goes_as_a_whole() -> None:
-    store = allocated_store()
-    other = {"allocation": {"devices": {"results": [{**RESULT, "device": "gpu-1"}]}}}
-    assert claim_refusal(store, other) == (422, "Invalid", ("status.allocation",))
-    store.patch(ResourceClaim, CLAIM, {"status": {"allocation": None}}, STATUS)
-    again = store.patch(ResourceClaim, CLAIM, {"status": other}, STATUS)
-    assert isinstance(again.object, ResourceClaim)
-    assert again.object.results[0].device == "gpu-1"
-
-
-def test_drivers_speak_only_of_allocated_devices() -> None:
-    store = allocated_store()
-    other = {**SAID, "device": "gpu-7"}
-    assert claim_refusal(store, {"devices": [other]}) == (422, "Invalid", ("status.devices[0]",))
-    store.patch(ResourceClaim, CLAIM, {"status": {"devices": [SAID]}}, STATUS)
-    unallocated = new_store()
-    unallocated.create(ResourceClaim, claim_raw())
-    assert claim_refusal(unallocated, {"devices": [SAID]})[2] == ("status.devices[0]",)
-
-
-def test_what_was_said_of_a_device_goes_with_its_allocation() -> None:
-    store = allocated_store()
-    store.patch(ResourceClaim, CLAIM, {"status": {"devices": [SAID]}}, STATUS)
-    freed = store.patch(ResourceClaim, CLAIM, {"status": {"allocation": None}}, STATUS)
-    assert freed.raw["status"] == {}
-
-
-def test_a_claim_is_reserved_only_while_allocated_and_not_while_it_goes() -> None:
-    pod = {"resource": "pods", "name": "p", "uid": "u"}
-    fresh = new_store()
-    fresh.create(ResourceClaim, claim_raw())
-    assert claim_refusal(fresh, {"reservedFor": [pod]}) == (422, "Invalid", ("status.reservedFor",))
-    store = allocated_store()
-    many = [{**pod, "uid": f"u{number}"} for number in range(257)]
-    assert claim_refusal(store, {"reservedFor": many})[2] == ("status.reservedFor",)
-    assert claim_refusal(store, {"reservedFor": [pod, pod]})[2] == ("status.reservedFor[1].uid",)
-    store.patch(ResourceClaim, CLAIM, {"status": {"reservedFor": many[:256]}}, STATUS)
-    assert claim_refusal(store, {"allocation": None})[2] == ("status.reservedFor",)
-    store.patch(ResourceClaim, CLAIM, {"metadata": {"finalizers": ["a/b"]}})
-    store.delete(ResourceClaim, CLAIM)
-    assert claim_refusal(store, {"reservedFor": [pod]})[2] == ("status.reservedFor",)
-    store.patch(ResourceClaim, CLAIM, {"status": {"reservedFor": many[:1]}}, STATUS)
-
-
 def test_a_typed_version_is_decoded_once_and_shared() -> None:
     store = new_store()
     stored = store.create(ResourceSlice, {"metadata": {"name": "s"}, "spec": SLICE})
@@ -546,3 +486,24 @@ def test_an_event_lives_in_the_namespace_of_what_it_is_about() -> None:
     store.create(EventObject, {"metadata": {"name": "e", "namespace": "d"}, "involvedObject": about})
     elsewhere = {"metadata": {"name": "e", "namespace": "other"}, "involvedObject": about}
     assert refusal(lambda: store.create(EventObject, elsewhere))[2] == ("involvedObject.namespace",)
+
+
+def test_events_are_kept_for_an_hour() -> None:
+    now = NOW
+    store = Store(lambda: now, random.Random("events"))  # noqa: S311 - no cryptography
+    for name, later in (("a", 0.0), ("b", 1800.0), ("c", 1801.0), ("d", 0.5)):
+        now = Seconds(now + later)
+        about = {"kind": "Pod", "namespace": "d", "name": "p"}
+        store.create(EventObject, {"metadata": {"name": name, "namespace": "d"}, "involvedObject": about})
+    assert [one.key.name for one in store.list(EventObject).items] == ["b", "c", "d"]
+    assert [one.type.value for one in store.since(EventObject, 2)] == ["DELETED", "ADDED", "ADDED"]
+
+
+def test_a_bookmark_says_from_where_to_go_on() -> None:
+    store = new_store()
+    store.create(Pod, pod_raw())
+    assert store.bookmark(ComposableResource) == {
+        "apiVersion": "cro.hpsys.ibm.ie.com/v1alpha1",
+        "kind": "ComposableResource",
+        "metadata": {"resourceVersion": "1"},
+    }

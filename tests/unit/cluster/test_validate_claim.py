@@ -206,6 +206,19 @@ def test_an_expression_that_does_not_compile_is_refused(expression: str) -> None
         store.update(DeviceClass, classified(expression))
 
 
+@with_cel
+def test_an_expression_that_may_cost_too_much_is_refused() -> None:
+    walk = "device.attributes.all({0}, {1})"
+    nested = "true"
+    for name in "abcde":
+        nested = walk.format(name, nested)
+    with pytest.raises(ApiError) as caught:
+        new_store().create(DeviceClass, classified(nested))
+    assert [(one.field, one.reason) for one in caught.value.causes] == [
+        ("spec.selectors[0].cel.expression", "FieldValueForbidden")
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "sound"),
     [("x.dev/gpu", True), ("gpu", False), ("kubernetes.io/gpu", False), ("x.dev/g u", False), ("", True)],

@@ -12,6 +12,7 @@ from jackfield.sim import clock, loop
 from jackfield.sim.chance import Chance, Fixed
 from jackfield.sim.fabric import Call, Fate, SimFabric, Verb
 from jackfield.sim.manager import Manager
+from jackfield.sim.pool import serial
 from jackfield.sim.spec import Batch, FabricSpec
 
 ORDER = Order(OrderID("a"), FabricName("rack0"), NodeName("n0"), ModelName("A100"))
@@ -140,7 +141,7 @@ def test_a_late_detach_of_a_closed_id_leaves_the_next_order_alone() -> None:
 
 def test_a_late_detach_without_ids_pulls_what_is_there_by_then() -> None:
     async def scenario(fabric: SimFabric, manager: Manager) -> None:
-        named = msgspec.structs.replace(ORDER, model=ModelName("H100"), device=PhysicalID("rack0-0004"))
+        named = msgspec.structs.replace(ORDER, model=ModelName("H100"), device=PhysicalID("0004"))
         await fabric.attach(named)
         await after(20)
         with pytest.raises(Retry):
@@ -169,12 +170,12 @@ def test_a_slow_inventory_is_an_old_one() -> None:
 @pytest.mark.parametrize("spec", [SPEC, msgspec.structs.replace(SPEC, traits=Traits())])
 def test_a_wrong_device_is_answered_and_shown_as_what_it_is(spec: FabricSpec) -> None:
     async def scenario(fabric: SimFabric, manager: Manager) -> None:
-        named = msgspec.structs.replace(ORDER, device=PhysicalID("rack0-0000"))
+        named = msgspec.structs.replace(ORDER, device=PhysicalID("0000"))
         await fabric.attach(named)
         await after(20)
-        assert await fabric.attach(named) == Done(PhysicalID("rack0-0004"), "SN-RACK0-0004")
+        assert await fabric.attach(named) == Done(PhysicalID("0004"), serial(FabricName("rack0"), 4))
         (device,) = (one for one in manager.inventory().devices if one.node)
-        assert (device.id, device.model) == ("rack0-0004", "H100")
+        assert (device.id, device.model) == ("0004", "H100")
 
     play(spec, Script(Fate(wrong=True)), scenario)
 
@@ -182,10 +183,10 @@ def test_a_wrong_device_is_answered_and_shown_as_what_it_is(spec: FabricSpec) ->
 def test_a_wrong_device_is_a_sibling_where_there_is_no_other_model() -> None:
     async def scenario(fabric: SimFabric, manager: Manager) -> None:
         manager.pool.take(ModelName("H100"))
-        named = msgspec.structs.replace(ORDER, device=PhysicalID("rack0-0000"))
+        named = msgspec.structs.replace(ORDER, device=PhysicalID("0000"))
         await fabric.attach(named)
         await after(20)
-        assert await fabric.attach(named) == Done(PhysicalID("rack0-0001"), "SN-RACK0-0001")
+        assert await fabric.attach(named) == Done(PhysicalID("0001"), serial(FabricName("rack0"), 1))
 
     play(msgspec.structs.replace(SPEC, traits=Traits()), Script(Fate(wrong=True)), scenario)
 
@@ -211,6 +212,8 @@ def test_what_the_manager_knows_survives_the_process_that_asked() -> None:
     async def scenario(fabric: SimFabric, manager: Manager) -> None:
         await fabric.attach(ORDER)
         await after(20)
-        assert await SimFabric(manager).attach(ORDER) == Done(PhysicalID("rack0-0000"), "SN-RACK0-0000")
+        assert await SimFabric(manager).attach(ORDER) == Done(
+            PhysicalID("0000"), serial(FabricName("rack0"), 0)
+        )
 
     play(SPEC, Script(), scenario)

@@ -9,13 +9,13 @@ from jackfield.model.names import FabricName, Key, ModelName, NodeName, OrderID,
 from jackfield.ports import Host, Prepared, Refused
 from jackfield.sim import clock, loop
 from jackfield.sim.chance import Chance, Fixed
-from jackfield.sim.host import HostSpec, SimHost, device_uuid
+from jackfield.sim.host import HostSpec, SimHost
 from jackfield.sim.manager import Manager
-from jackfield.sim.pool import Movement
+from jackfield.sim.pool import Movement, serial
 from jackfield.sim.spec import Batch, FabricSpec, Foreign
 
 NODE = NodeName("n0")
-D0, D1 = PhysicalID("rack0-0000"), PhysicalID("rack0-0001")
+D0, D1 = PhysicalID("0000"), PhysicalID("0001")
 U0, U1 = Uid("u0"), Uid("u1")
 TWO = Fixed(Seconds(2.0))
 
@@ -30,12 +30,13 @@ def play(scenario: Scenario, spec: HostSpec = HostSpec(hotplug=TWO)) -> None:
 
 
 def move(host: SimHost, device: PhysicalID, *, present: bool) -> None:
-    shown = FabricDevice(device, ModelName("A100"), node=NODE if present else NodeName(""))
+    where = NODE if present else NodeName("")
+    shown = FabricDevice(device, ModelName("A100"), serial=f"GPU-{device}", node=where)
     host.moved(Movement(clock.running().now(), shown, NODE, present))
 
 
 def prepared(uid: Uid, device: PhysicalID) -> Prepared:
-    return Prepared(uid, Key("default", f"claim-{uid}"), device, device_uuid(device))
+    return Prepared(uid, Key("default", f"claim-{uid}"), device, str(device))
 
 
 def in_sight(host: Host) -> list[PhysicalID]:
@@ -56,7 +57,7 @@ def test_a_device_comes_into_sight_after_a_while_by_itself() -> None:
         assert in_sight(host) == []
         await after(1)
         (seen,) = host.seen()
-        assert (seen.physical, seen.device, seen.address) == (D0, device_uuid(D0), "0000:10:00.0")
+        assert (seen.physical, seen.device, seen.address) == (D0, f"GPU-{D0}", "0000:10:00.0")
         assert heard == [2.0]
 
     play(scenario)
@@ -129,7 +130,7 @@ def test_no_two_devices_share_an_address_and_a_freed_one_is_used_again() -> None
         await after(3)
         assert [seen.address for seen in host.seen()] == ["0000:10:00.0", "0000:11:00.0"]
         move(host, D0, present=False)
-        move(host, PhysicalID("rack0-0002"), present=True)
+        move(host, PhysicalID("0002"), present=True)
         await after(3)
         assert [seen.address for seen in host.seen()] == ["0000:11:00.0", "0000:10:00.0"]
 
@@ -137,8 +138,9 @@ def test_no_two_devices_share_an_address_and_a_freed_one_is_used_again() -> None
 
 
 def test_a_device_keeps_its_uuid_wherever_it_is() -> None:
-    assert device_uuid(D0) == device_uuid(D0) != device_uuid(D1)
-    assert device_uuid(D0).startswith("GPU-")
+    here, there = FabricName("rack0"), FabricName("rack1")
+    assert serial(here, 0) == serial(here, 0)
+    assert len({serial(here, 0), serial(here, 1), serial(there, 0)}) == 3
 
 
 def test_the_checkpoint_holds_all_devices_of_a_claim_until_it_is_removed() -> None:
@@ -148,7 +150,7 @@ def test_the_checkpoint_holds_all_devices_of_a_claim_until_it_is_removed() -> No
         await host.write(prepared(U0, D0), U0)
         await host.write(prepared(U0, D1), U0)
         await host.write(prepared(U0, D1), U0)
-        await host.write(prepared(U1, PhysicalID("rack0-0002")), U1)
+        await host.write(prepared(U1, PhysicalID("0002")), U1)
         assert [one.uid for one in host.prepared()] == [U0, U0, U1]
         await host.write(None, U0)
         await host.write(None, U0)

@@ -12,6 +12,7 @@ from jackfield.ports import Refused
 from jackfield.sim import clock, loop
 from jackfield.sim.chance import Chance, Uniform
 from jackfield.sim.manager import Manager
+from jackfield.sim.pool import serial
 from jackfield.sim.spec import Batch, FabricSpec, Refusals
 from unit.sim.small_fabric import (
     A100,
@@ -35,14 +36,16 @@ from unit.sim.small_fabric import (
 
 def test_an_attach_takes_its_time_and_then_shows() -> None:
     async def scenario(manager: Manager) -> None:
-        assert attach(manager, order(device="rack0-0002")) == Working()
+        assert attach(manager, order(device="0002")) == Working()
         assert manager.busy
         await after(9.9)
-        assert attach(manager, order(device="rack0-0002")) == Working()
+        assert attach(manager, order(device="0002")) == Working()
         assert on(manager, N0) == []
         now = await after(0.1)
-        assert attach(manager, order(device="rack0-0002")) == Done(PhysicalID("rack0-0002"), "SN-RACK0-0002")
-        device = shown(manager, "rack0-0002")
+        assert attach(manager, order(device="0002")) == Done(
+            PhysicalID("0002"), serial(FabricName("rack0"), 2)
+        )
+        device = shown(manager, "0002")
         assert (device.node, device.order, device.since, device.ours, device.switch) == (
             N0,
             "a",
@@ -63,7 +66,7 @@ def test_a_manager_that_chooses_shows_numbers_and_attached_devices_only() -> Non
         assert manager.inventory().free == {A100: 4, H100: 2}
         await after(10)
         assert manager.inventory().free == {A100: 4, H100: 1}
-        assert on(manager, N0) == ["rack0-0004"]
+        assert on(manager, N0) == ["0004"]
 
     play(CHOOSING, scenario)
 
@@ -72,7 +75,7 @@ def test_a_manager_that_chooses_shows_numbers_and_attached_devices_only() -> Non
 def test_the_inventory_is_the_same_object_while_nothing_changes(spec: FabricSpec) -> None:
     async def scenario(manager: Manager) -> None:
         before = manager.inventory()
-        attach(manager, order(device="rack0-0000"))
+        attach(manager, order(device="0000"))
         await after(5)
         assert manager.inventory() is before
         await after(5)
@@ -85,21 +88,21 @@ def test_the_inventory_is_the_same_object_while_nothing_changes(spec: FabricSpec
 @pytest.mark.parametrize(
     ("wanted", "reason"),
     [
-        (order(node=NodeName("n9"), device="rack0-0000"), "no machine n9"),
-        (order(device="rack0-0009"), "no device rack0-0009"),
-        (order(device="rack0-0004"), "of model H100, not A100"),
-        (order(model=ModelName("B200"), device="rack0-0000"), "no devices of model B200"),
-        (order(device="rack0-0001"), "rack0-0001 is taken by n1"),
-        (order(device="rack0-0003"), "rack0-0003 is not healthy"),
-        (order(node=NodeName("full"), device="rack0-0000"), "all 0 slots of full are taken"),
+        (order(node=NodeName("n9"), device="0000"), "no machine n9"),
+        (order(device="0009"), "no device 0009"),
+        (order(device="0004"), "of model H100, not A100"),
+        (order(model=ModelName("B200"), device="0000"), "no devices of model B200"),
+        (order(device="0001"), "0001 is taken by n1"),
+        (order(device="0003"), "0003 is not healthy"),
+        (order(node=NodeName("full"), device="0000"), "all 0 slots of full are taken"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_cannot_be_fails_at_once_and_says_why(wanted: Order, reason: str) -> None:
     async def scenario(manager: Manager) -> None:
         manager.pool.add_machine(Machine(NodeName("full"), 0))
-        manager.pool.set_health(PhysicalID("rack0-0003"), healthy=False)
-        attach(manager, order("other", N1, A100, "rack0-0001"))
+        manager.pool.set_health(PhysicalID("0003"), healthy=False)
+        attach(manager, order("other", N1, A100, "0001"))
         for _ in range(2):
             answer = attach(manager, wanted)
             assert isinstance(answer, Failed)
@@ -138,7 +141,7 @@ def test_a_manager_works_on_no_more_orders_than_it_has_jobs(jobs: int, times: li
 @pytest.mark.parametrize(
     ("refusals", "reason"),
     [
-        (Refusals(devices=(PhysicalID("rack0-0000"),)), "device rack0-0000 does not answer"),
+        (Refusals(devices=(PhysicalID("0000"),)), "device 0000 does not answer"),
         (Refusals(nodes=(N0,)), "the link to n0 does not come up"),
         (Refusals(attach=1.0), "did not come up on n0"),
     ],
@@ -148,15 +151,17 @@ def test_a_refusal_ends_the_order_and_leaves_nothing(refusals: Refusals, reason:
     async def scenario(manager: Manager) -> None:
         manager.refusals = refusals
         before = manager.inventory()
-        attach(manager, order(device="rack0-0000"))
+        attach(manager, order(device="0000"))
         await after(10)
-        answer = attach(manager, order(device="rack0-0000"))
+        answer = attach(manager, order(device="0000"))
         assert isinstance(answer, Failed)
         assert reason in answer.reason
         assert manager.inventory() == before
-        assert detach(manager, order(device="rack0-0000")) == Done(PhysicalID("rack0-0000"), "SN-RACK0-0000")
+        assert detach(manager, order(device="0000")) == Done(
+            PhysicalID("0000"), serial(FabricName("rack0"), 0)
+        )
         manager.refusals = Refusals()
-        assert attach(manager, order("b", device="rack0-0000")) == Working()
+        assert attach(manager, order("b", device="0000")) == Working()
         assert manager.counts.attaches_failed == 1
 
     play(SPEC, scenario)
@@ -169,8 +174,8 @@ def test_a_failed_detach_is_told_once_and_then_tried_again() -> None:
         manager.refusals = Refusals(detach=1.0)
         assert detach(manager, order()) == Working()
         await after(10)
-        assert detach(manager, order()) == Failed("device rack0-0000 did not come off n0")
-        assert on(manager, N0) == ["rack0-0000"]
+        assert detach(manager, order()) == Failed("device 0000 did not come off n0")
+        assert on(manager, N0) == ["0000"]
         manager.refusals = Refusals()
         assert detach(manager, order()) == Working()
         await after(10)
@@ -201,7 +206,7 @@ def test_an_order_that_waits_in_the_queue_is_withdrawn_without_a_device_moving()
         attach(manager, order("b"))
         assert isinstance(detach(manager, order("b")), Done)
         await after(60)
-        assert on(manager, N0) == ["rack0-0000"]
+        assert on(manager, N0) == ["0000"]
         assert manager.counts.attaches == 1
         assert not manager.busy
 
@@ -211,11 +216,11 @@ def test_an_order_that_waits_in_the_queue_is_withdrawn_without_a_device_moving()
 @pytest.mark.parametrize("spec", [CHOOSING, TOLD])
 def test_an_attach_under_way_is_not_stopped_but_turned_round(spec: FabricSpec) -> None:
     async def scenario(manager: Manager) -> None:
-        attach(manager, order(device="rack0-0000"))
+        attach(manager, order(device="0000"))
         await after(5)
-        assert detach(manager, order(device="rack0-0000")) == Working()
+        assert detach(manager, order(device="0000")) == Working()
         await after(30)
-        moves = manager.pool.history[PhysicalID("rack0-0000")]
+        moves = manager.pool.history[PhysicalID("0000")]
         assert [(move.at - loop.START, move.present) for move in moves] == [(10, True), (20, False)]
 
     play(spec, scenario)
@@ -240,9 +245,9 @@ def test_a_device_lost_while_it_is_detached_leaves_its_order_ended(fails: float)
         manager.refusals = Refusals(detach=fails)
         detach(manager, order())
         await after(5)
-        manager.lose(PhysicalID("rack0-0000"))
+        manager.lose(PhysicalID("0000"))
         await after(10)
-        assert detach(manager, order()) == Done(PhysicalID("rack0-0000"))
+        assert detach(manager, order()) == Done(PhysicalID("0000"))
         assert (manager.counts.detaches, manager.counts.detaches_failed) == (0, 0)
 
     play(CHOOSING, scenario)
@@ -269,10 +274,10 @@ def test_an_order_for_one_node_does_not_change_how_long_those_for_another_take()
 
     async def scenario(manager: Manager, *, disturbed: bool) -> None:
         if disturbed:
-            attach(manager, order("x", N1, device="rack0-0001"))
-        attach(manager, order("a", N0, device="rack0-0000"))
+            attach(manager, order("x", N1, device="0001"))
+        attach(manager, order("a", N0, device="0000"))
         await after(100)
-        times.append(manager.pool.history[PhysicalID("rack0-0000")][0].at)
+        times.append(manager.pool.history[PhysicalID("0000")][0].at)
 
     spec = msgspec.structs.replace(SPEC, attach=Uniform(Seconds(1.0), Seconds(60.0)))
     play(spec, partial(scenario, disturbed=False))

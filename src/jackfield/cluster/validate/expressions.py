@@ -23,5 +23,5 @@ def expression(field: str, text: str) -> Iterator[Cause]:
     except cel.CompileError as error:
         yield errors.invalid_value(field, text, f"compilation failed: {error}")
         return
-    if getattr(program, "cost_max", 0) > cel.COST_MAX:
+    if program.cost_max > cel.COST_MAX:
         yield errors.forbidden(field, "too complex, exceeds cost limit")

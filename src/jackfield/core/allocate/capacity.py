@@ -5,7 +5,7 @@ Knows request policies: defaults, ranges, lists of valid values. Must not know w
 
 from collections.abc import Mapping
 
-from jackfield.core.allocate.offers import Entry
+from jackfield.core.allocate.offers import WISHES_MAX, Entry
 from jackfield.core.allocate.requests import Ask
 from jackfield.model import quantity
 from jackfield.model.device import CapacityRequestPolicy, CapacityRequestPolicyRange, DeviceCapacity
@@ -19,6 +19,8 @@ def demand(entry: Entry, ask: Ask) -> Mapping[str, Quantity] | None:
     """
     key = ask.capacity_key
     if key not in entry.demands:
+        if len(entry.demands) >= WISHES_MAX:
+            entry.demands.clear()
         entry.demands[key] = _demand(entry, ask.capacity)
     return entry.demands[key]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from jackfield.core.allocate.features import Features, Profile
-from jackfield.core.allocate.offers import PLACES_MAX, Entry, Listing, Places
+from jackfield.core.allocate.offers import PLACES_MAX, WISHES_MAX, Entry, Listing, Places
 from jackfield.core.allocate.outcome import Reason
 from jackfield.core.allocate.pools import Candidate, Pool, PoolState
 from jackfield.core.allocate.selectors import Matcher
@@ -43,6 +43,8 @@ class Seen:
         """
         known = self._candidates.get(matcher)
         if known is None:
+            if len(self._candidates) >= WISHES_MAX:
+                self._candidates.clear()
             known = self._candidates[matcher] = tuple(self._here(matcher))
         return known
 

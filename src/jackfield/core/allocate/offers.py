@@ -24,6 +24,11 @@ from jackfield.model.slice import ResourceSlice
 
 PLACES_MAX: Final = 10_000
 """So many distinct node selections are remembered; beyond it one starts afresh."""
+WISHES_MAX: Final = 256
+"""So many kinds of wish are remembered for a device, a pool or a node; beyond it one starts afresh.
+
+Users choose selectors and amounts freely, and slices can live long.
+"""
 
 
 class Place:
@@ -142,6 +147,8 @@ class Entry:
         """
         key = (attribute, lists)
         if key not in self._values:
+            if len(self._values) >= WISHES_MAX:
+                self._values.clear()
             found = self.device.attributes.get(attribute)
             domain, slash, bare = attribute.partition("/")
             if found is None and slash and domain == self.id.driver:

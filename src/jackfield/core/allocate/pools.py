@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from jackfield.core.allocate.features import Features
-from jackfield.core.allocate.offers import Entry, Listing
+from jackfield.core.allocate.offers import WISHES_MAX, Entry, Listing
 from jackfield.core.allocate.outcome import AllocationError
 from jackfield.core.allocate.selectors import Answer, Fault, Matcher
 from jackfield.model import quantity
@@ -82,6 +82,8 @@ class Pool:
         """Return the devices that the matcher means or cannot judge, whatever node they are for."""
         known = self._possible.get(matcher)
         if known is None:
+            if len(self._possible) >= WISHES_MAX:
+                self._possible.clear()
             known = self._possible[matcher] = tuple(self._judged(matcher))
         return known
 

@@ -21,7 +21,7 @@ from jackfield.core.allocate.usage import Usage
 from jackfield.model.policy import CLAIM_DEVICES_MAX
 
 CHECKS_MAX: Final = 100_000
-"""After so many looks at a device a search is given up. Upstream has a time-out instead, ten seconds a node."""
+"""After so many steps and looks at a device a search is given up. Upstream has a time-out, ten seconds a node."""
 EASY_STEPS: Final = 64
 """A search that takes no more than this is not worth looking far ahead in."""
 NOWHERE: Final = -1
@@ -78,7 +78,7 @@ class Search:
                 answer = end.value
             else:
                 self.steps += 1
-                if self.attempt.checks > checks_max:
+                if self.steps + self.attempt.checks > checks_max:
                     return Outcome.GIVEN_UP
                 stack.append(branch)
                 answer = None

@@ -10,7 +10,18 @@ from typing import Final, NoReturn
 from jackfield.core.cel import formatting, regex, times
 from jackfield.core.cel.conversions import CONVERSIONS
 from jackfield.core.cel.faults import CelError, CompileError
-from jackfield.core.cel.syntax import Call, Checked, Const, Expr, Ident, ListExpr, MapExpr, Type, children, walk
+from jackfield.core.cel.syntax import (
+    Call,
+    Checked,
+    Const,
+    Expr,
+    Ident,
+    ListExpr,
+    MapExpr,
+    Type,
+    children,
+    walk,
+)
 from jackfield.core.cel.values import FUNCTIONS
 
 _DEVICE_TYPE: Final = "kubernetes.DRADevice"
@@ -46,7 +57,12 @@ def _check_node(checked: Checked, expr: Expr) -> None:
             refuse(checked, expr, "invalid double literal")
         case Call(function="flatten"):
             inner = checked.type_of(expr.operands[0])
-            if inner.name == "list" and inner.params and inner.params[0].name not in ("list", "dyn") and not _free(inner):
+            if (
+                inner.name == "list"
+                and inner.params
+                and inner.params[0].name not in ("list", "dyn")
+                and not _free(inner)
+            ):
                 words = f"found no matching overload for 'flatten' applied to '{inner}.()'"
                 refuse(checked, expr, words)
         case Call(function="duration" | "timestamp" | "matches"):

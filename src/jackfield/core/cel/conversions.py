@@ -24,7 +24,18 @@ from jackfield.core.cel.values import (
     type_name,
 )
 
-CONVERSIONS: Final = ("bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint")
+CONVERSIONS: Final = (
+    "bool",
+    "bytes",
+    "double",
+    "duration",
+    "dyn",
+    "int",
+    "string",
+    "timestamp",
+    "type",
+    "uint",
+)
 """Kubernetes applies these to literals when it compiles."""
 
 _FIXED_FROM, _FIXED_BELOW = -4, 6
@@ -33,7 +44,9 @@ _TRUE: Final = ("1", "t", "T", "TRUE", "true", "True")
 _FALSE: Final = ("0", "f", "F", "FALSE", "false", "False")
 _INT: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _UINT: Final = re.compile(r"[0-9]+", re.ASCII)
-_DOUBLE: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*([eE][+-]?[0-9]+)?|\.[0-9]+([eE][+-]?[0-9]+)?|inf(inity)?|nan)", re.ASCII | re.I)
+_DOUBLE: Final = re.compile(
+    r"[+-]?([0-9]+\.?[0-9]*([eE][+-]?[0-9]+)?|\.[0-9]+([eE][+-]?[0-9]+)?|inf(inity)?|nan)", re.ASCII | re.I
+)
 
 
 def _conversion_error(target: str) -> CelError:
@@ -202,5 +215,3 @@ def double_text(value: float) -> str:
         return repr(value).removesuffix(".0") if value else f"{minus}0"
     fraction = f".{text[1:]}" if len(text) > 1 else ""
     return f"{minus}{text[0]}{fraction}e{'-' if power < 0 else '+'}{abs(power):02}"
-
-

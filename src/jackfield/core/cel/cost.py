@@ -166,7 +166,9 @@ class Estimator:
 
     def _bind(self, expr: Comprehension, bind: Bind) -> Range:
         cost = self.cost(expr.range) + self.cost(bind.init)
-        self._push(bind.name, Local(self._path(bind.init), self._size(bind.init), self._entries_of(bind.init)))
+        self._push(
+            bind.name, Local(self._path(bind.init), self._size(bind.init), self._entries_of(bind.init))
+        )
         cost += self.cost(bind.result)
         self._copy(expr, bind.result)
         self._locals[bind.name].pop()
@@ -190,7 +192,9 @@ class Estimator:
 
     def _comprehension(self, expr: Comprehension) -> Range:
         cost = self.cost(expr.range) + self.cost(expr.init)
-        self._push(expr.accu_var, Local(self._path(expr.init), self._size(expr.init), self._entries_of(expr.init)))
+        self._push(
+            expr.accu_var, Local(self._path(expr.init), self._size(expr.init), self._entries_of(expr.init))
+        )
         self._push_loop(expr)
         each = self.cost(expr.condition)
         each = self.cost(expr.step) + each

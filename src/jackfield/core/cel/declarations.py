@@ -173,7 +173,14 @@ Decision::reason() string
 """
 
 _ORDERED: Final = ("bool", "int", "uint", "double", "string", "bytes", "timestamp", "duration")
-_MIXED: Final = (("int", "uint"), ("int", "double"), ("uint", "int"), ("uint", "double"), ("double", "int"), ("double", "uint"))
+_MIXED: Final = (
+    ("int", "uint"),
+    ("int", "double"),
+    ("uint", "int"),
+    ("uint", "double"),
+    ("double", "int"),
+    ("double", "uint"),
+)
 _REDECLARED: Final = ("_<_", "_<=_", "_>_", "_>=_", "string")
 """Standard functions that have more overloads here; a function cannot be added to, only declared again."""
 _OPERATORS: Final = "\n".join(

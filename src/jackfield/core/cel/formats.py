@@ -56,17 +56,33 @@ def _uri(text: str) -> str:
     return "" if FUNCTIONS["isURL"](text) is True else "invalid URI"
 
 
-_DNS_LABEL: Final = _pattern(_LABEL, _LABEL_MAX, "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-'")
+_DNS_LABEL: Final = _pattern(
+    _LABEL, _LABEL_MAX, "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-'"
+)
 _SUBDOMAIN: Final = _pattern(
-    rf"{_LABEL}(?:\.{_LABEL})*", _SUBDOMAIN_MAX, "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.'"
+    rf"{_LABEL}(?:\.{_LABEL})*",
+    _SUBDOMAIN_MAX,
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.'",
 )
 _DNS_1035: Final = _pattern(
-    r"[a-z](?:[-a-z0-9]*[a-z0-9])?", _LABEL_MAX, "a DNS-1035 label must consist of lower case alphanumeric characters or '-'"
+    r"[a-z](?:[-a-z0-9]*[a-z0-9])?",
+    _LABEL_MAX,
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-'",
 )
-_LABEL_VALUE: Final = _pattern(rf"{_NAME}?", _LABEL_MAX, "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.'")
-_UUID: Final = _pattern(r"[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}", 36, "does not match the UUID format")
+_LABEL_VALUE: Final = _pattern(
+    rf"{_NAME}?",
+    _LABEL_MAX,
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.'",
+)
+_UUID: Final = _pattern(
+    r"[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}",
+    36,
+    "does not match the UUID format",
+)
 _BYTE: Final = _pattern(
-    r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})", 1 << 32, "invalid base64"
+    r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})",
+    1 << 32,
+    "invalid base64",
 )
 
 _CHECKS: Final[dict[str, Callable[[str], str]]] = {

@@ -20,7 +20,20 @@ _SUPERSCRIPT: Final = str.maketrans("0123456789-+", "⁰¹²³⁴⁵⁶⁷⁸⁹
 _CLAUSE: Final = re.compile(r"%(?:\.([0-9]*))?(.?)", re.DOTALL)
 
 ACCEPTED: Final = {
-    "s": ("list", "map", "int", "uint", "double", "bool", "string", "timestamp", "bytes", "duration", "type", "null_type"),
+    "s": (
+        "list",
+        "map",
+        "int",
+        "uint",
+        "double",
+        "bool",
+        "string",
+        "timestamp",
+        "bytes",
+        "duration",
+        "type",
+        "null_type",
+    ),
     "d": ("int", "uint"),
     "f": ("double", "string"),
     "e": ("double", "string"),
@@ -116,11 +129,19 @@ def _nested(value: object) -> str:
         case bytes():
             return f"b{json.dumps(text_of(value), ensure_ascii=False)}"
         case float():
-            return double_text(value) if value != value or value in (float("inf"), float("-inf")) else f"{value:.6f}"  # noqa: PLR0124 - NaN
+            return (
+                double_text(value)
+                if value != value or value in (float("inf"), float("-inf"))
+                else f"{value:.6f}"
+            )  # noqa: PLR0124 - NaN
         case list():
             return f"[{', '.join(map(_nested, value))}]"
         case dict():
-            return "{" + ", ".join(sorted(f"{_nested(key)}:{_nested(item)}" for key, item in value.items())) + "}"
+            return (
+                "{"
+                + ", ".join(sorted(f"{_nested(key)}:{_nested(item)}" for key, item in value.items()))
+                + "}"
+            )
         case Timestamp():
             return f'timestamp("{text_of(value)}")'
         case Duration():

@@ -55,7 +55,10 @@ def _environment(lists: bool) -> Any:  # noqa: ANN401, FBT001 - the library has 
         dependency=["google/protobuf/struct.proto"],
     )
     device = file.message_type.add(name="DRADevice")
-    scalar, boolean = descriptor_pb2.FieldDescriptorProto.TYPE_STRING, descriptor_pb2.FieldDescriptorProto.TYPE_BOOL
+    scalar, boolean = (
+        descriptor_pb2.FieldDescriptorProto.TYPE_STRING,
+        descriptor_pb2.FieldDescriptorProto.TYPE_BOOL,
+    )
     device.field.add(name="driver", number=1, type=scalar)
     device.field.add(name="allowMultipleAllocations", number=2, type=boolean)
     for number, name in ((3, "attributes"), (4, "capacity")):
@@ -73,7 +76,11 @@ def _add_map(message: Any, name: str, number: int) -> None:  # noqa: ANN401 - a 
     entry.options.map_entry = True
     entry.field.add(name="key", number=1, type=field.TYPE_STRING, label=field.LABEL_OPTIONAL)
     entry.field.add(
-        name="value", number=2, type=field.TYPE_MESSAGE, type_name=".google.protobuf.Struct", label=field.LABEL_OPTIONAL
+        name="value",
+        number=2,
+        type=field.TYPE_MESSAGE,
+        type_name=".google.protobuf.Struct",
+        label=field.LABEL_OPTIONAL,
     )
     message.field.add(
         name=name,

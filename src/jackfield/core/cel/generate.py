@@ -92,7 +92,9 @@ class Renderer:
         self._precise = precise
         self._count = 0
         self.names: dict[str, object] = {name: getattr(runtime, name) for name in _RUNTIME}
-        self.names |= {name: getattr(operators, name) for name in (*_OPERATORS.values(), "select", "has", "among")}
+        self.names |= {
+            name: getattr(operators, name) for name in (*_OPERATORS.values(), "select", "has", "among")
+        }
 
     def function(self) -> Callable[[object], object]:
         """Return the expression as a function of a device."""
@@ -136,11 +138,14 @@ class Renderer:
                 return self._list(expr, scope)
             case MapExpr(entries=entries):
                 parts = (
-                    f"({self.render(one.key, scope)}, {self.render(one.value, scope)}, {one.optional})" for one in entries
+                    f"({self.render(one.key, scope)}, {self.render(one.value, scope)}, {one.optional})"
+                    for one in entries
                 )
                 return f"make_map({', '.join(parts)})"
             case Message(name=name, values=values):
-                return f"make_message({', '.join((repr(name), *(self.render(one, scope) for one in values)))})"
+                return (
+                    f"make_message({', '.join((repr(name), *(self.render(one, scope) for one in values)))})"
+                )
             case Comprehension():
                 return self._comprehension(expr, scope)
 
@@ -209,9 +214,7 @@ class Renderer:
 
     def _ternary(self, expr: Call, scope: Scope) -> str:
         condition, then, otherwise = expr.args
-        return (
-            f"({self.render(then, scope)} if {self._condition(condition, scope)} else {self.render(otherwise, scope)})"
-        )
+        return f"({self.render(then, scope)} if {self._condition(condition, scope)} else {self.render(otherwise, scope)})"
 
     def _not(self, expr: Call, scope: Scope) -> str:
         if not self._precise and self._static(expr.args[0]) == "bool":
@@ -291,7 +294,12 @@ class Renderer:
         left, right = expr.args
         sign = _PYTHON[expr.function]
         types = self._static(left), self._static(right)
-        if isinstance(left, Call) and left.function == "compareTo" and isinstance(right, Const) and right.value == 0:
+        if (
+            isinstance(left, Call)
+            and left.function == "compareTo"
+            and isinstance(right, Const)
+            and right.value == 0
+        ):
             sides = left.operands
             if [self._static(one) for one in sides] == [_QUANTITY, _QUANTITY]:
                 return f"({self._nano(sides[0], scope)} {sign} {self._nano(sides[1], scope)})"

@@ -162,7 +162,9 @@ def _includes(container: object, wanted: object) -> bool:
     if not isinstance(container, list):
         return equal(container, wanted)
     if len(container) > _INCLUDES_MAX:
-        raise CelError(f"includes is limited to lists of {_INCLUDES_MAX} items, this one has {len(container)}")
+        raise CelError(
+            f"includes is limited to lists of {_INCLUDES_MAX} items, this one has {len(container)}"
+        )
     return contains(wanted, container)
 
 

@@ -67,7 +67,11 @@ def equal(left: object, right: object) -> bool:
 def _equal_other(left: object, right: object) -> bool:  # noqa: PLR0911, C901 - one arm per kind of value
     match left:
         case list():
-            return isinstance(right, list) and len(left) == len(right) and _all_equal(zip(left, right, strict=True))
+            return (
+                isinstance(right, list)
+                and len(left) == len(right)
+                and _all_equal(zip(left, right, strict=True))
+            )
         case dict():
             return isinstance(right, dict) and _equal_maps(left, right)
         case Semver():
@@ -258,7 +262,9 @@ def divide(left: object, right: object) -> object:
         case int(), int() if type(left) is type(right) and not isinstance(left, bool):
             if not right:
                 raise CelError("division by zero")
-            quotient = _bounded(_towards_zero(left, right)) if type(left) is int else _towards_zero(left, right)
+            quotient = (
+                _bounded(_towards_zero(left, right)) if type(left) is int else _towards_zero(left, right)
+            )
             return type(left)(quotient)
     raise no_overload("_/_")
 
@@ -319,11 +325,19 @@ def find(container: dict[object, object], key: object) -> Optional:
     missing: object = UncertainError
     if type(key) is bool or True in container or False in container:
         # Python takes True for 1, CEL does not.
-        pairs = [value for one, value in container.items() if one == key and (type(one) is bool) == (type(key) is bool)]
+        pairs = [
+            value
+            for one, value in container.items()
+            if one == key and (type(one) is bool) == (type(key) is bool)
+        ]
         return Optional(present=True, value=pairs[0]) if pairs else NONE
     value = container.get(key, missing)
     if value is missing:
-        return Optional(present=True, value=_EMPTY) if isinstance(container, Domains) and type(key) is str else NONE
+        return (
+            Optional(present=True, value=_EMPTY)
+            if isinstance(container, Domains) and type(key) is str
+            else NONE
+        )
     return Optional(present=True, value=value)
 
 

@@ -94,8 +94,9 @@ def _order(overload: str, subject: Node, rest: Nodes) -> Estimate:
 
 def _replace(_overload: str, subject: Node, rest: Nodes) -> Estimate:
     size, old, new = subject.size, rest[0].size, rest[1].size
-    longest, shortest = _replaced(size.high, old.low, new.high, longer=True), _replaced(
-        size.low, old.high, new.low, longer=False
+    longest, shortest = (
+        _replaced(size.high, old.low, new.high, longer=True),
+        _replaced(size.low, old.high, new.low, longer=False),
     )
     return Estimate(size.times(2 * TRAVERSAL), Range(shortest, longest))
 
@@ -121,7 +122,9 @@ def _items(subject: Node) -> Range | None:
     if not subject.type.params:
         return None
     path = subject.path
-    return size_at(Path([*path.steps, "@items"], len(path.steps) + 1) if path is not None else None) or UNKNOWN
+    return (
+        size_at(Path([*path.steps, "@items"], len(path.steps) + 1) if path is not None else None) or UNKNOWN
+    )
 
 
 def _join(_overload: str, subject: Node, rest: Nodes) -> Estimate:

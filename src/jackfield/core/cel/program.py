@@ -9,7 +9,20 @@ from typing import Final
 
 import msgspec
 
-from jackfield.core.cel import (checks, conversions, cost, formats, formatting, frontend, lists, network, quantities, regex, strings, times)
+from jackfield.core.cel import (
+    checks,
+    conversions,
+    cost,
+    formats,
+    formatting,
+    frontend,
+    lists,
+    network,
+    quantities,
+    regex,
+    strings,
+    times,
+)
 from jackfield.core.cel.faults import CelError, CompileError, EvaluationError, PanicError
 from jackfield.core.cel.generate import Renderer
 from jackfield.core.cel.subject import Subject

@@ -115,7 +115,9 @@ def version(text: str) -> Semver:
     patch, dash, pre = rest.partition("-")
     number = _number("Patch", patch)
     before = tuple(_pre_release(one) for one in pre.split(".")) if dash else ()
-    return Semver(major, minor, number, before, tuple(_build(one) for one in build.split(".")) if plus else ())
+    return Semver(
+        major, minor, number, before, tuple(_build(one) for one in build.split(".")) if plus else ()
+    )
 
 
 def _number(name: str, text: str) -> int:

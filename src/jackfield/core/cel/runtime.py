@@ -220,5 +220,3 @@ def make_message(name: str, *values: object) -> object:
     if name not in _WRAPPED:
         raise CelError(f"unknown type '{name}'")
     return values[0] if values else _WRAPPED[name]
-
-

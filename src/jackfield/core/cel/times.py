@@ -13,7 +13,16 @@ from jackfield.core.cel.faults import CelError
 from jackfield.core.cel.values import INT_MAX, INT_MIN, Duration, Timestamp, overload
 
 SECOND: Final = 10**9
-_UNITS: Final = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": SECOND, "m": 60 * SECOND, "h": 3600 * SECOND}
+_UNITS: Final = {
+    "ns": 1,
+    "us": 10**3,
+    "µs": 10**3,
+    "μs": 10**3,
+    "ms": 10**6,
+    "s": SECOND,
+    "m": 60 * SECOND,
+    "h": 3600 * SECOND,
+}
 _DURATION: Final = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
 _TIMESTAMP: Final = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]+))?(Z|[+-][0-9]{2}:[0-9]{2})"
@@ -122,7 +131,12 @@ _PARTS: Final = {
     "getSeconds": lambda moment: moment.second,
     "getMilliseconds": lambda moment: moment.microsecond // 1000,
 }
-_SPANS: Final = {"getHours": 3600 * SECOND, "getMinutes": 60 * SECOND, "getSeconds": SECOND, "getMilliseconds": 10**6}
+_SPANS: Final = {
+    "getHours": 3600 * SECOND,
+    "getMinutes": 60 * SECOND,
+    "getSeconds": SECOND,
+    "getMilliseconds": 10**6,
+}
 
 
 def _declare_part(name: str) -> None:

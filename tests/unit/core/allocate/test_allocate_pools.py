@@ -156,7 +156,10 @@ def test_the_same_device_name_on_two_nodes_is_no_fault() -> None:
     ],
     ids=str,
 )
-def test_a_place_means_the_same_for_a_slice_and_for_a_device(place: dict[str, object], seen: bool) -> None:  # noqa: FBT001 - a column of the table
+def test_a_place_means_the_same_for_a_slice_and_for_a_device(
+    place: dict[str, object],
+    seen: bool,  # noqa: FBT001 - a column of the table
+) -> None:
     whole = slice_(devices("a"))
     by_slice = replace(whole, spec=replace(replace(whole.spec, all_nodes=False), **place))
     by_device = slice_(devices("a", **place), per_device_node_selection=True)
