@@ -94,9 +94,7 @@ def sim(scenario: Path, seed: int, *, as_json: bool, everything: bool) -> None:
 )
 @SEED
 @JSON
-def story(
-    name: str, scenario: Path | None, source: TextIO | None, seed: int, *, as_json: bool
-) -> None:
+def story(name: str, scenario: Path | None, source: TextIO | None, seed: int, *, as_json: bool) -> None:
     """Print one object's life, a line for each step.
 
     OBJECT is claim/NAMESPACE/NAME, pod/NAMESPACE/NAME, node/NAME, device/DRIVER/POOL/DEVICE, resource/NAME or

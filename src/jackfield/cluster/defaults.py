@@ -53,12 +53,16 @@ def _node(raw: Raw, _now: Time) -> None:
     status = raw.setdefault("status", {})
     _amounts(status.get("capacity"))
     _amounts(status.get("allocatable"))
-    if "capacity" in status and "allocatable" not in status:
-        status["allocatable"] = dict(status["capacity"])
+    if isinstance(status.get("capacity"), dict):
+        status.setdefault("allocatable", dict(status["capacity"]))
 
 
 def _claim(raw: Raw, _now: Time) -> None:
     _claim_spec(raw.get("spec"))
+    allocation = raw.get("status", {}).get("allocation")
+    devices = allocation.get("devices") if isinstance(allocation, dict) else None
+    for result in _dicts(devices.get("results") if isinstance(devices, dict) else None):
+        _amounts(result.get("consumedCapacity"))
 
 
 def _template(raw: Raw, _now: Time) -> None:
@@ -114,6 +118,17 @@ def _values(members: RawValue) -> None:
         for member in _dicts(members.values()):
             if _is_amount(member.get("value")):
                 member["value"] = str(member["value"])
+            for policy in _dicts([member.get("requestPolicy")]):
+                _policy(policy)
+
+
+def _policy(policy: Raw) -> None:
+    if _is_amount(policy.get("default")):
+        policy["default"] = str(policy["default"])
+    values = policy.get("validValues")
+    if isinstance(values, list):
+        policy["validValues"] = [str(one) if _is_amount(one) else one for one in values]
+    _amounts(policy.get("validRange"))
 
 
 def _amounts(amounts: RawValue) -> None:

@@ -88,13 +88,13 @@ class Store:
     def list(
         self, kind: type[Object], namespace: str = "", selector: selectors.Selector = selectors.EVERYTHING
     ) -> Page:
-        """Return the objects of a kind, in the order of their creation."""
+        """Return the objects of a kind, by namespace and name as an API server does."""
         items: Iterable[Stored] = self._tables[kinds.of(kind)].values()
         if namespace:
             items = (one for one in items if one.key.namespace == namespace)
         if selector.tests:
             items = (one for one in items if selector.matches(one.raw))
-        return Page(tuple(items), self._version)
+        return Page(tuple(sorted(items, key=_key)), self._version)
 
     def since(self, kind: type[Object], version: int) -> tuple[Event, ...]:
         """Return what happened to a kind after a version. Raises Expired if that is too long ago."""
@@ -313,6 +313,10 @@ class Store:
                 old.key,
                 "the object has been modified; please apply your changes to the latest version and try again",
             )
+
+
+def _key(one: Stored) -> Key:
+    return one.key
 
 
 def _precondition(raw: Raw) -> Precondition:

@@ -397,6 +397,22 @@ def test_a_machine_given_back_takes_its_pods_and_preparations_with_it() -> None:
     play(story)
 
 
+def test_a_pod_that_went_before_its_node_came_is_not_started() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.put(pod("p"), pod("q"))
+        for name in ("p", "q"):
+            await bind(stage, name)
+        kubelets(stage, {})
+        await stage.wait(1)
+        await stage.cluster.delete(Pod, Key("default", "p"), Version(""), grace_seconds=0)
+        await stage.put(node(N), pod("p"))
+        await stage.wait(5)
+        assert (await stage.pod("q")).status.phase == "Running"
+        assert (await stage.pod("p")).status.phase == "Pending"
+
+    play(story)
+
+
 @pytest.mark.parametrize(("text", "expected"), [("", NEVER), ("90", 90.0), ("1.5", 1.5), ("soon", NEVER)])
 def test_a_pod_says_in_an_annotation_how_long_it_runs(text: str, expected: float) -> None:
     assert annotated_run_seconds(pod("p", run_seconds=text)) == Seconds(expected)

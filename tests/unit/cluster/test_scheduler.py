@@ -1,17 +1,20 @@
 """What the scheduler does with pods that have room, pods that have none, and news."""
 
 import random
+from collections.abc import AsyncGenerator
+from itertools import pairwise
 
 import msgspec
 
+from jackfield.cluster.api import EmbeddedCluster
 from jackfield.cluster.informer import Ear, Informer
 from jackfield.model.claim import ResourceClaim
-from jackfield.model.meta import ObjectMeta, OwnerReference
+from jackfield.model.meta import Object, ObjectMeta, OwnerReference
 from jackfield.model.names import DeviceID, Key, Seconds, Version, named
 from jackfield.model.node import Node
 from jackfield.model.pod import Pod, PodResourceClaim
 from jackfield.model.policy import DRIVER, READY
-from jackfield.ports import Merge
+from jackfield.ports import Change, Changed, Merge, Synced
 from unit.cluster.small_cluster import (
     CLASS,
     LOCAL_DRIVER,
@@ -233,6 +236,26 @@ def test_a_pod_gets_the_device_that_another_gives_back() -> None:
     play(story)
 
 
+def test_a_device_given_back_costs_one_attempt_and_not_one_for_everybody_who_waits() -> None:
+    async def story(stage: Stage) -> None:
+        await pool(stage, devices=1)
+        scheduler = stage.scheduler()
+        names = [f"x{index:02}" for index in range(12)]
+        for name in names:
+            await stage.put(claim(name), pod(name, name, cpu="10m"))
+        await stage.wait(60)
+        for name, following in pairwise(names):
+            before = scheduler.metrics.cycles
+            await delete_pod(stage, name)
+            await clear(stage, name)
+            await stage.wait(20)
+            assert (await stage.claim(following)).results
+            # Beside the one who gets it only the next one tries: after the claim's event, and after the pod's.
+            assert scheduler.metrics.cycles - before <= 3
+
+    play(story)
+
+
 def test_a_new_slice_wakes_who_waits_for_devices() -> None:
     async def story(stage: Stage) -> None:
         await pool(stage, devices=0)
@@ -351,6 +374,30 @@ def test_events_are_heard_in_order_and_their_lags_do_not_add_up() -> None:
     play(story)
 
 
+class Retelling(EmbeddedCluster):
+    """A cluster whose watch loses the thread and tells everything anew."""
+
+    async def watch(self, kind: type[Object]) -> AsyncGenerator[Change, None]:
+        for names in (("a", "b"), ("b", "c")):
+            for name in names:
+                yield Changed(node(name))
+            yield Synced(kind, frozenset(named(name) for name in names))
+
+
+def test_what_went_while_nobody_listened_is_missed_when_all_is_told_anew() -> None:
+    async def story(stage: Stage) -> None:
+        heard: list[str] = []
+        ear: Ear[Node] = Ear(
+            put=lambda found: heard.append(f"+{found.name}"),
+            drop=lambda found: heard.append(f"-{found.name}"),
+            synced=lambda: heard.append("synced"),
+        )
+        await Informer(Retelling(stage.cluster.store), stage.clock).follow(Node, ear)
+        assert heard == ["+a", "+b", "synced", "+b", "+c", "-a", "synced"]
+
+    play(story)
+
+
 def test_a_lagging_scheduler_binds_though_it_hears_late() -> None:
     async def story(stage: Stage) -> None:
         await pool(stage)
@@ -390,6 +437,20 @@ def test_a_lagging_scheduler_tells_a_pod_that_has_changed_why_it_waits() -> None
         await stage.wait(3)
         assert await stage.message("p") == "0/1 nodes are available: 1 Insufficient cpu."
         assert (await stage.pod("p")).metadata.labels == {"changed": "yes"}
+
+    play(story)
+
+
+def test_a_lagging_scheduler_says_nothing_of_a_pod_that_was_bound_meanwhile() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.put(node("a"))
+        stage.scheduler(lag=lambda: Seconds(5.0))
+        await stage.put(pod("p", cpu="9"))
+        await stage.wait(3)
+        await stage.cluster.bind(Key("default", "p"), (await stage.pod("p")).uid, "a")
+        bound = await stage.pod("p")
+        await stage.wait(10)
+        assert await stage.pod("p") == bound
 
     play(story)
 

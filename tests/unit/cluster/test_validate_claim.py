@@ -308,6 +308,23 @@ STATUSES: dict[str, tuple[Raw, list[str]]] = {
         ["status.devices[0]"],
     ),
     "said twice": ({**given(result()), "devices": [said(), said()]}, ["status.devices[1]"]),
+    "data": (
+        {**given(result()), "devices": [said(data={"a": None}, networkData={"ips": ["10.0.0.1/8"]})]},
+        [],
+    ),
+    "data no object": ({**given(result()), "devices": [said(data=[1])]}, ["status.devices[0].data"]),
+    "data too long": (
+        {**given(result()), "devices": [said(data={"a": "x" * 10_240})]},
+        ["status.devices[0].data"],
+    ),
+    "interface too long": (
+        {**given(result()), "devices": [said(networkData={"interfaceName": "x" * 257})]},
+        ["status.devices[0].networkData.interfaceName"],
+    ),
+    "address without prefix": (
+        {**given(result()), "devices": [said(networkData={"ips": ["10.0.0.1"]})]},
+        ["status.devices[0].networkData.ips[0]"],
+    ),
     "reserved for nobody": (
         {**given(result()), "reservedFor": [{"resource": "pods", "name": "", "uid": "u"}]},
         ["status.reservedFor[0].name"],

@@ -6,10 +6,13 @@ Knows DRA's rules for a claim's status. Must not know what is on offer.
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+import msgspec
+
 from jackfield.cluster import errors
 from jackfield.cluster.errors import Cause
 from jackfield.cluster.validate import formats, slices
 from jackfield.cluster.validate.checks import limited, named, node_selector, one_of, unique
+from jackfield.codec import Raw
 from jackfield.model.claim import (
     AllocatedDeviceStatus,
     AllocationResult,
@@ -29,13 +32,16 @@ CONFIGS_MAX: Final = 64
 RESERVED_MAX: Final = 256
 CONDITIONS_MAX: Final = 8
 PARAMETERS_BYTES_MAX: Final = 10 * 1024
+INTERFACE_BYTES_MAX: Final = 256
+HARDWARE_BYTES_MAX: Final = 128
+ADDRESSES_MAX: Final = 16
 TOLERATION_EFFECTS: Final = ("", *slices.TAINT_EFFECTS)
 _NO_REQUEST: Final = (
     "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
 )
 
 
-def status(old: ResourceClaim, new: ResourceClaim) -> Iterator[Cause]:
+def status(old: ResourceClaim, new: ResourceClaim, raw: Raw) -> Iterator[Cause]:
     """Yield what is wrong with a new status: an allocation is written once and only goes as a whole."""
     before, after = old.status.allocation, new.status.allocation
     if before is not None and after is not None and before != after:
@@ -46,6 +52,8 @@ def status(old: ResourceClaim, new: ResourceClaim) -> Iterator[Cause]:
         yield from _reserved(old, new)
     if old.status.devices != new.status.devices:
         yield from _devices(new.status)
+    for index, entry in enumerate(raw.get("status", {}).get("devices", ())):
+        yield from _data(f"status.devices[{index}]", entry)
 
 
 def _allocation(found: AllocationResult, names: frozenset[str]) -> Iterator[Cause]:
@@ -119,6 +127,29 @@ def _condition(field: str, found: Condition) -> Iterator[Cause]:
         yield errors.required(f"{field}.lastTransitionTime", "must be set")
     if not found.reason:
         yield errors.required(f"{field}.reason", "must be set")
+
+
+def _data(field: str, entry: Raw) -> Iterator[Cause]:
+    """Yield what is wrong with what a driver adds of its own; nobody here reads it, so it has no type."""
+    if "data" in entry and not isinstance(entry["data"], dict):
+        yield errors.invalid_value(f"{field}.data", "", "must be a valid JSON object")
+    elif len(msgspec.json.encode(entry.get("data"))) > PARAMETERS_BYTES_MAX:
+        yield errors.too_long(f"{field}.data", PARAMETERS_BYTES_MAX)
+    network = entry.get("networkData")
+    if isinstance(network, dict):
+        yield from _network_data(f"{field}.networkData", network)
+
+
+def _network_data(field: str, network: Raw) -> Iterator[Cause]:
+    for name, most in (("interfaceName", INTERFACE_BYTES_MAX), ("hardwareAddress", HARDWARE_BYTES_MAX)):
+        if len(str(network.get(name, "")).encode()) > most:
+            yield errors.too_long(f"{field}.{name}", most)
+    listed = network.get("ips")
+    addresses = [str(one) for one in listed] if isinstance(listed, list) else []
+    yield from limited(f"{field}.ips", addresses, ADDRESSES_MAX)
+    yield from unique(f"{field}.ips", addresses)
+    for index, one in enumerate(addresses):
+        yield from named(f"{field}.ips[{index}]", one, formats.interface_address)
 
 
 # --- what wishes and results share

@@ -60,7 +60,7 @@ def claim(change: Change) -> Iterator[Cause]:
     if change.wants:
         yield errors.invalid_value("spec", "", _IMMUTABLE)
     if change.status:
-        yield from allocations.status(old, new)
+        yield from allocations.status(old, new, change.raw)
 
 
 def template(change: Change) -> Iterator[Cause]:

@@ -3,6 +3,7 @@
 Knows Kubernetes' formats, one function each; every answer is what is wrong, or nothing. Must not know any field.
 """
 
+import ipaddress
 import re
 from typing import Final
 
@@ -106,6 +107,15 @@ def semver(text: str) -> str:
 def uuid(text: str) -> str:
     """Return what is wrong with a UUID."""
     return "" if _UUID.fullmatch(text) else "must be a lowercase UUID in 8-4-4-4-12 format"
+
+
+def interface_address(text: str) -> str:
+    """Return what is wrong with the address of an interface: it says how long its network's prefix is."""
+    try:
+        ipaddress.ip_interface(text)
+    except ValueError:
+        return "must be a valid address in CIDR form"
+    return "" if "/" in text else "must be a valid address in CIDR form"
 
 
 def word(text: str) -> str:

@@ -3,7 +3,9 @@
 Knows expressions and devices. Must not know who asks. Compiling needs the extra `jackfield[cel]`.
 """
 
+from jackfield.core.cel.explain import Reason, Seen, why_not
 from jackfield.core.cel.faults import CompileError, EvaluationError, UnavailableError
+from jackfield.core.cel.paths import Path
 from jackfield.core.cel.program import COST_MAX, EXPRESSION_BYTES_MAX, Program, compile  # noqa: A004 - its name says it
 from jackfield.core.cel.subject import Subject, subject
 
@@ -12,9 +14,13 @@ __all__ = [
     "EXPRESSION_BYTES_MAX",
     "CompileError",
     "EvaluationError",
+    "Path",
     "Program",
+    "Reason",
+    "Seen",
     "Subject",
     "UnavailableError",
     "compile",
     "subject",
+    "why_not",
 ]

@@ -4,10 +4,10 @@ Knows the rules and their words. Must not know devices.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NoReturn
 
-from jackfield.core.cel import formatting, regex, times
+from jackfield.core.cel import formatting, library, regex, times
 from jackfield.core.cel.conversions import CONVERSIONS
 from jackfield.core.cel.faults import CelError, CompileError
 from jackfield.core.cel.syntax import (
@@ -22,11 +22,15 @@ from jackfield.core.cel.syntax import (
     children,
     walk,
 )
-from jackfield.core.cel.values import FUNCTIONS
 
 _DEVICE_TYPE: Final = "kubernetes.DRADevice"
 _ANSWERS: Final = ("bool", "any")
 _INSTANTIATION: Final = "program instantiation failed: "
+_PARSERS: Final[Mapping[str, Callable[[str], object]]] = {
+    "duration": times.parse_duration,
+    "timestamp": times.parse_timestamp,
+    "matches": regex.pattern,
+}
 _NOT_CONSTANT: Final = object()
 
 
@@ -69,6 +73,8 @@ def _check_node(checked: Checked, expr: Expr) -> None:
             _check_argument(checked, expr)
         case Call(function="format", target=Const(value=str() as form), args=(ListExpr() as args,)):
             _check_format(checked, expr, form, args)
+        case _:
+            pass
 
 
 def _free(static: Type) -> bool:
@@ -80,9 +86,8 @@ def _check_argument(checked: Checked, expr: Call) -> None:
     argument = expr.args[0] if expr.args else None
     if not isinstance(argument, Const) or not isinstance(argument.value, str):
         return
-    parse = {"duration": times.parse_duration, "timestamp": times.parse_timestamp, "matches": regex.pattern}
     try:
-        parse[expr.function](argument.value)
+        _PARSERS[expr.function](argument.value)
     except CelError:
         refuse(checked, argument, f"invalid {expr.function} argument")
 
@@ -139,6 +144,8 @@ def _groups(expr: Expr) -> Iterator[list[tuple[Expr, bool]]]:
         case MapExpr(entries=entries):
             yield [(entry.key, False) for entry in entries]
             yield [(entry.value, entry.optional) for entry in entries]
+        case _:
+            pass
 
 
 def _instantiate(expr: Expr) -> None:
@@ -156,6 +163,8 @@ def _instantiate(expr: Expr) -> None:
                 _folded(expr)
             except CelError as error:
                 raise CompileError(f"{_INSTANTIATION}{error}") from error
+        case _:
+            pass
 
 
 def _folded(expr: Expr) -> object:
@@ -166,4 +175,4 @@ def _folded(expr: Expr) -> object:
     args = [_folded(one) for one in expr.operands]
     if any(one is _NOT_CONSTANT for one in args):
         return _NOT_CONSTANT
-    return args[0] if expr.function == "dyn" else FUNCTIONS[expr.function](*args)
+    return args[0] if expr.function == "dyn" else library.function(expr.function)(*args)

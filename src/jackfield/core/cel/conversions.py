@@ -45,7 +45,8 @@ _FALSE: Final = ("0", "f", "F", "FALSE", "false", "False")
 _INT: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _UINT: Final = re.compile(r"[0-9]+", re.ASCII)
 _DOUBLE: Final = re.compile(
-    r"[+-]?([0-9]+\.?[0-9]*([eE][+-]?[0-9]+)?|\.[0-9]+([eE][+-]?[0-9]+)?|inf(inity)?|nan)", re.ASCII | re.I
+    r"[+-]?([0-9]+\.?[0-9]*([eE][+-]?[0-9]+)?|\.[0-9]+([eE][+-]?[0-9]+)?|inf(inity)?|nan)",
+    re.ASCII | re.IGNORECASE,
 )
 
 
@@ -190,7 +191,8 @@ def text_of(value: object) -> str:
             return str(value.address)
         case CIDR():
             return str(value.interface)
-    return str(value)
+        case _:
+            return str(value)
 
 
 def _decoded(value: bytes) -> str:

@@ -182,10 +182,9 @@ class Estimator:
         kind = entries.kind if entries is not None else self._checked.type_of(expr.range).name
         keys = ("@indices" if kind == "list" else "@keys", entries.key if entries is not None else None)
         values = ("@items" if kind == "list" else "@values", entries.value if entries is not None else None)
+        variables = [(expr.iter_var, values if kind == "list" else keys)]
         if expr.iter_var2:
-            variables = ((expr.iter_var, keys), (expr.iter_var2, values))
-        else:
-            variables = ((expr.iter_var, values if kind == "list" else keys),)
+            variables = [(expr.iter_var, keys), (expr.iter_var2, values)]
         for name, (step, size) in variables:
             path = self._path(expr.range) or Path([], 0)
             self._push(name, Local(path.append(step), size))
@@ -302,7 +301,8 @@ def _literal_size(expr: Expr) -> Range | None:
             return exactly(len(items))
         case MapExpr(entries=entries):
             return exactly(len(entries))
-    return None
+        case _:
+            return None
 
 
 def _is_scalar(static: Type) -> bool:

@@ -10,7 +10,7 @@ from typing import Final
 from jackfield.core.cel import times
 from jackfield.core.cel.declarations import FORMATS
 from jackfield.core.cel.faults import CelError
-from jackfield.core.cel.values import NONE, FUNCTIONS, NamedFormat, Optional, overload
+from jackfield.core.cel.values import FUNCTIONS, NONE, NamedFormat, Optional, overload
 
 _LABEL: Final = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _NAME: Final = r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?)"

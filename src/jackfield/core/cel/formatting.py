@@ -4,6 +4,7 @@ Knows the clauses. Must not know expressions beyond the types of arguments.
 """
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -45,7 +46,8 @@ ACCEPTED: Final = {
 """Which static types each clause takes."""
 
 _WORDS: Final = {
-    "s": "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps",
+    "s": "string clause can only be used on strings, bools, bytes, ints, doubles, "
+    "maps, lists, types, durations, and timestamps",
     "d": "decimal clause can only be used on integers",
     "f": "fixed-point clause can only be used on doubles",
     "e": "scientific clause can only be used on doubles",
@@ -119,7 +121,8 @@ def _string(value: object, clause: Clause) -> str:
             return value.name
         case str() | bool() | int() | float() | bytes() | Duration() | Timestamp():
             return text_of(value)
-    raise _refuse(clause, value)
+        case _:
+            raise _refuse(clause, value)
 
 
 def _nested(value: object) -> str:
@@ -129,11 +132,7 @@ def _nested(value: object) -> str:
         case bytes():
             return f"b{json.dumps(text_of(value), ensure_ascii=False)}"
         case float():
-            return (
-                double_text(value)
-                if value != value or value in (float("inf"), float("-inf"))
-                else f"{value:.6f}"
-            )  # noqa: PLR0124 - NaN
+            return f"{value:.6f}" if math.isfinite(value) else double_text(value)
         case list():
             return f"[{', '.join(map(_nested, value))}]"
         case dict():
@@ -148,7 +147,8 @@ def _nested(value: object) -> str:
             return f'duration("{text_of(value)}")'
         case None | bool() | int() | TypeValue():
             return _string(value, Clause("s", 0))
-    raise CelError(f"error during formatting: no formatting function for {type_name(value)}")
+        case _:
+            raise CelError(f"error during formatting: no formatting function for {type_name(value)}")
 
 
 def _decimal(value: object, clause: Clause) -> str:
@@ -166,7 +166,7 @@ def _number(value: object, clause: Clause) -> float:
 
 
 def _special(number: float) -> str:
-    if number != number:  # noqa: PLR0124 - NaN
+    if math.isnan(number):
         return "NaN"
     return "∞" if number == float("inf") else "-∞" if number == float("-inf") else ""
 

@@ -45,7 +45,7 @@ def _environment(lists: bool) -> Any:  # noqa: ANN401, FBT001 - the library has 
         from google.protobuf import descriptor_pb2, descriptor_pool, struct_pb2  # noqa: PLC0415
     except ImportError as error:
         raise UnavailableError("CEL expressions need the extra: pip install 'jackfield[cel]'") from error
-    # A real pool: with protobuf absent the library aborts the process, and with a stand-in two threads lock each other out.
+    # A real pool: without protobuf the library aborts the process, with a stand-in two threads lock each other out.
     pool = descriptor_pool.DescriptorPool()
     pool.AddSerializedFile(struct_pb2.DESCRIPTOR.serialized_pb)
     file = descriptor_pb2.FileDescriptorProto(

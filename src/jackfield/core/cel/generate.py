@@ -7,7 +7,7 @@ precise one keeps errors as Kubernetes does. Knows nodes and static types. Must 
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from jackfield.core.cel import operators, runtime
+from jackfield.core.cel import library, operators, runtime
 from jackfield.core.cel.faults import CelError
 from jackfield.core.cel.regex import PatternError, pattern
 from jackfield.core.cel.shapes import Bind, Loop, shape
@@ -23,7 +23,7 @@ from jackfield.core.cel.syntax import (
     Message,
     Select,
 )
-from jackfield.core.cel.values import FUNCTIONS, Function, TypeValue, UInt
+from jackfield.core.cel.values import TypeValue, UInt
 from jackfield.model.quantity import Quantity
 
 Scope = Mapping[str, str]
@@ -115,7 +115,7 @@ class Renderer:
 
     def _call_name(self, function: str) -> str:
         name = "f_" + "".join(one if one.isalnum() else "_" for one in function)
-        self.names[name] = FUNCTIONS.get(function) or Function(function)
+        self.names[name] = library.function(function)
         return name
 
     def _static(self, expr: Expr) -> str:
@@ -188,7 +188,7 @@ class Renderer:
         return f"{name}({parts})"
 
     def _folded(self, expr: Call) -> str:
-        function = FUNCTIONS[expr.function]
+        function = library.function(expr.function)
         try:
             return self._keep(function(*(one.value for one in expr.operands if isinstance(one, Const))))
         except CelError:
@@ -213,8 +213,8 @@ class Renderer:
         return f"(({name} := {text}) is True or {name} is not False and uncertain())"
 
     def _ternary(self, expr: Call, scope: Scope) -> str:
-        condition, then, otherwise = expr.args
-        return f"({self.render(then, scope)} if {self._condition(condition, scope)} else {self.render(otherwise, scope)})"
+        then, otherwise = (self.render(one, scope) for one in expr.args[1:])
+        return f"({then} if {self._condition(expr.args[0], scope)} else {otherwise})"
 
     def _not(self, expr: Call, scope: Scope) -> str:
         if not self._precise and self._static(expr.args[0]) == "bool":

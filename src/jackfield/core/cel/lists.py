@@ -3,6 +3,7 @@
 Knows order and equality of values. Must not know expressions.
 """
 
+import itertools
 from functools import cmp_to_key
 from typing import Final
 
@@ -62,7 +63,7 @@ def _extreme(items: Values, name: str, wanted: int) -> object:
 
 @overload("isSorted", list)
 def _is_sorted(items: Values) -> bool:
-    return all(compare("_<_", left, right) <= 0 for left, right in zip(items, items[1:], strict=False))
+    return all(compare("_<_", left, right) <= 0 for left, right in itertools.pairwise(items))
 
 
 @overload("indexOf", list, object)
@@ -143,8 +144,11 @@ def _sorted(items: Values, keys: Values) -> Values:
         raise CelError("list elements must have the same type")
     if isinstance(keys[0], list | dict | Optional | Semver) or keys[0] is None:
         raise CelError("list elements must be comparable")
-    order = sorted(range(len(items)), key=cmp_to_key(lambda one, two: compare("_<_", keys[one], keys[two])))
-    return [items[at] for at in order]
+
+    def by_key(one: int, other: int) -> int:
+        return compare("_<_", keys[one], keys[other])
+
+    return [items[at] for at in sorted(range(len(items)), key=cmp_to_key(by_key))]
 
 
 @overload("first", list)

@@ -96,19 +96,22 @@ def _is_global_unicast(ip: IP) -> bool:
 # --- networks
 
 
+def _no_network(text: str) -> CelError:
+    prefix = "network address parse error during conversion from string: "
+    return CelError(f'{prefix}{prefix}netip.ParsePrefix("{text}"): no prefix')
+
+
 def _network(text: str) -> CIDR:
     address, slash, bits = text.rpartition("/")
+    if not slash or not _BITS.fullmatch(bits) or "%" in address:
+        raise _no_network(text)
     try:
-        if not slash or not _BITS.fullmatch(bits) or "%" in address:
-            raise ValueError(text)
         if ":" in address:
             interface: IPv4Interface | IPv6Interface = IPv6Interface((address, int(bits)))
         else:
             interface = IPv4Interface((address, int(bits)))
     except ValueError as error:
-        raise CelError(
-            f'network address parse error during conversion from string: netip.ParsePrefix("{text}"): no prefix'
-        ) from error
+        raise _no_network(text) from error
     if isinstance(interface, IPv6Interface) and interface.ip.ipv4_mapped is not None:
         raise CelError(f'IPv4-mapped IPv6 address "{text}" is not allowed')
     return CIDR(interface)
@@ -135,7 +138,10 @@ def _contains_ip(cidr: CIDR, ip: IP) -> bool:
 
 @overload("containsIP", CIDR, str)
 def _contains_ip_text(cidr: CIDR, text: str) -> bool:
-    return _address(text) in cidr.interface.network
+    try:
+        return _address(text) in cidr.interface.network
+    except CelError as error:
+        raise CelError("no such overload") from error
 
 
 @overload("containsCIDR", CIDR, CIDR)
@@ -146,7 +152,7 @@ def _contains_cidr(cidr: CIDR, other: CIDR) -> bool:
 
 @overload("containsCIDR", CIDR, str)
 def _contains_cidr_text(cidr: CIDR, text: str) -> bool:
-    return _contains_cidr(cidr, _network(text)) is True
+    return _contains_cidr(cidr, _network(text))
 
 
 @overload("ip", CIDR)

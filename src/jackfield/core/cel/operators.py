@@ -44,9 +44,10 @@ class Domains(dict[str, dict[str, object]]):
 _EMPTY: Final[dict[str, object]] = {}
 
 
-def no_overload(operator: str) -> CelError:
-    """Return the error of an operator that has no meaning for its operands."""
-    return CelError(f"no such overload: {operator}")
+def no_overload(operator: str, left: object) -> CelError:
+    """Return the error of an operator that has no meaning for its operands; it names the operator for odd ones."""
+    plain = isinstance(left, bool | int | float | str | bytes | list | Duration | Timestamp)
+    return CelError("no such overload" if plain else f"no such overload: {operator}")
 
 
 # --- equality
@@ -64,7 +65,7 @@ def equal(left: object, right: object) -> bool:
     return _equal_other(left, right)
 
 
-def _equal_other(left: object, right: object) -> bool:  # noqa: PLR0911, C901 - one arm per kind of value
+def _equal_other(left: object, right: object) -> bool:  # noqa: PLR0911, PLR0912, C901 - one arm per kind of value
     match left:
         case list():
             return (
@@ -96,7 +97,8 @@ def _equal_other(left: object, right: object) -> bool:  # noqa: PLR0911, C901 - 
             return _same_kind(left, right) and left.text == right.text  # type: ignore[attr-defined]  # same kind
         case NamedFormat():
             return _same_kind(left, right) and left.name == right.name  # type: ignore[attr-defined]  # same kind
-    return left is right
+        case _:
+            return left is right
 
 
 def _same_kind(left: object, right: object) -> bool:
@@ -159,8 +161,8 @@ def compare(operator: str, left: object, right: object) -> int:
         if left != left or right != right:  # noqa: PLR0124 - NaN is the one value that differs from itself
             raise CelError("NaN values cannot be ordered")
     elif kind not in _ORDERED or kind is not other:
-        raise no_overload(operator)
-    return (left > right) - (left < right)  # type: ignore[operator]  # checked above
+        raise no_overload(operator, left)
+    return bool(left > right) - bool(left < right)  # type: ignore[operator]  # checked above
 
 
 def less(left: object, right: object) -> bool:
@@ -213,7 +215,13 @@ def _moment(nanos: int) -> Timestamp:
 def add(left: object, right: object) -> object:  # noqa: PLR0911 - one arm per pair of kinds
     """Answer `left + right`."""
     match left, right:
-        case (str(), str()) | (bytes(), bytes()) | (list(), list()) | (float(), float()):
+        case str(), str():
+            return left + right
+        case bytes(), bytes():
+            return left + right
+        case list(), list():
+            return left + right
+        case float(), float():
             return left + right
         case UInt(), UInt():
             return _unsigned(int(left) + int(right))
@@ -221,12 +229,15 @@ def add(left: object, right: object) -> object:  # noqa: PLR0911 - one arm per p
             return _bounded(left + right)
         case Duration(), Duration():
             return _shift(left.nanos + right.nanos)
-        case (Timestamp(), Duration()) | (Duration(), Timestamp()):
+        case Timestamp(), Duration():
             return _moment(left.nanos + right.nanos)
-    raise no_overload("_+_")
+        case Duration(), Timestamp():
+            return _moment(left.nanos + right.nanos)
+        case _:
+            raise no_overload("_+_", left)
 
 
-def subtract(left: object, right: object) -> object:  # noqa: PLR0911 - one arm per pair of kinds
+def subtract(left: object, right: object) -> object:
     """Answer `left - right`."""
     match left, right:
         case float(), float():
@@ -235,11 +246,14 @@ def subtract(left: object, right: object) -> object:  # noqa: PLR0911 - one arm 
             return _unsigned(int(left) - int(right))
         case int(), int() if type(left) is int and type(right) is int:
             return _bounded(left - right)
-        case (Duration(), Duration()) | (Timestamp(), Timestamp()):
+        case Duration(), Duration():
+            return _shift(left.nanos - right.nanos)
+        case Timestamp(), Timestamp():
             return _shift(left.nanos - right.nanos)
         case Timestamp(), Duration():
             return _moment(left.nanos - right.nanos)
-    raise no_overload("_-_")
+        case _:
+            raise no_overload("_-_", left)
 
 
 def multiply(left: object, right: object) -> object:
@@ -251,7 +265,8 @@ def multiply(left: object, right: object) -> object:
             return _unsigned(int(left) * int(right))
         case int(), int() if type(left) is int and type(right) is int:
             return _bounded(left * right)
-    raise no_overload("_*_")
+        case _:
+            raise no_overload("_*_", left)
 
 
 def divide(left: object, right: object) -> object:
@@ -266,7 +281,8 @@ def divide(left: object, right: object) -> object:
                 _bounded(_towards_zero(left, right)) if type(left) is int else _towards_zero(left, right)
             )
             return type(left)(quotient)
-    raise no_overload("_/_")
+        case _:
+            raise no_overload("_/_", left)
 
 
 def _divide_doubles(left: float, right: float) -> float:
@@ -292,7 +308,8 @@ def modulo(left: object, right: object) -> object:
             if type(left) is int:
                 _bounded(_towards_zero(left, right))
             return type(left)(left - _towards_zero(int(left), int(right)) * right)
-    raise no_overload("_%_")
+        case _:
+            raise no_overload("_%_", left)
 
 
 def negate(value: object) -> object:
@@ -301,7 +318,7 @@ def negate(value: object) -> object:
         return _bounded(-value)
     if type(value) is float:
         return -value
-    raise no_overload("-_")
+    raise no_overload("-_", value)
 
 
 def negation(value: object) -> bool:
@@ -365,7 +382,7 @@ def index(container: object, key: object) -> object:
         return optional_index(container, key)
     if type(key) is str:
         return select(container, key)
-    raise CelError("no such overload")
+    raise no_such_key(literal(key))
 
 
 def literal(value: object) -> str:

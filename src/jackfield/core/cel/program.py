@@ -7,22 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
-import msgspec
-
-from jackfield.core.cel import (
-    checks,
-    conversions,
-    cost,
-    formats,
-    formatting,
-    frontend,
-    lists,
-    network,
-    quantities,
-    regex,
-    strings,
-    times,
-)
+from jackfield.core.cel import advice, checks, cost, frontend, paths
 from jackfield.core.cel.faults import CelError, CompileError, EvaluationError, PanicError
 from jackfield.core.cel.generate import Renderer
 from jackfield.core.cel.subject import Subject
@@ -33,6 +18,11 @@ EXPRESSION_BYTES_MAX: Final = 10 * 1024
 COST_MAX: Final = 1_000_000
 _PROGRAMS_MAX: Final = 4096
 _TOO_MUCH: Final = (RecursionError, MemoryError, OverflowError)
+_NO_BOOL: Final = {
+    "int": "unsupported type conversion from 'int' to bool",
+    "string": "unsupported native conversion from string to 'bool'",
+    "kubernetes.Semver": "type conversion error from 'Semver' to 'bool'",
+}
 
 Rendering = Callable[[object], object]
 
@@ -55,6 +45,26 @@ class Program:
         """The static type of the answer: `bool`, or `google.protobuf.Any` where it shows only at run time."""
         name = str(self.checked.type_of(self.checked.expr))
         return "google.protobuf.Any" if name == "any" else name
+
+    @property
+    def paths(self) -> tuple[paths.Path, ...]:
+        """The parts of a device it looks at: devices that agree in these get the same answer."""
+        return paths.paths(self.checked.expr)
+
+    @property
+    def refusal(self) -> str:
+        """Why the API server would not take it, though a scheduler would: too long, or too costly."""
+        length = len(self.checked.source.encode())
+        if length > EXPRESSION_BYTES_MAX:
+            return f"must be no longer than {EXPRESSION_BYTES_MAX} bytes, this one has {length}"
+        if self.cost_max > COST_MAX:
+            return f"too complex, exceeds cost limit: may cost {self.cost_max}, allowed are {COST_MAX}"
+        return ""
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """Hints, where it compiles but hardly does what was meant."""
+        return advice.for_accepted(self.checked, too_costly=self.cost_max > COST_MAX)
 
     def matches(self, subject: Subject) -> bool:
         """Return whether the device matches; raises EvaluationError where there is no answer."""
@@ -79,17 +89,20 @@ class Program:
             raise EvaluationError(f"internal error: {error}") from error
         if answer is True or answer is False:
             return answer
-        raise EvaluationError(_no_bool(answer))
-
-
-def _no_bool(answer: object) -> str:
-    name = type_name(answer)
-    return f"CEL result of type {name} could not be converted to bool"
+        name = type_name(answer)
+        reason = _NO_BOOL.get(name, f"it is a {name}")
+        raise EvaluationError(f"CEL result of type {name} could not be converted to bool: {reason}")
 
 
 @lru_cache(maxsize=_PROGRAMS_MAX)
 def compile(expression: str, *, lists: bool = False) -> Program:  # noqa: A001 - it is what it does
-    """Return an expression ready for use; raises CompileError where Kubernetes would not take it."""
-    checked = frontend.check(expression, lists=lists)
-    checks.check(checked, lists=lists)
+    """Return an expression ready for use; raises CompileError where Kubernetes would not take it.
+
+    With `lists`, attributes may hold lists (the gate DRAListTypeAttributes).
+    """
+    try:
+        checked = frontend.check(expression, lists=lists)
+        checks.check(checked, lists=lists)
+    except CompileError as error:
+        raise CompileError(error.message, advice.for_refused(expression, error.message)) from error
     return Program(checked, lists=lists)

@@ -38,6 +38,11 @@ def _matches(text: str, expression: str) -> bool:
     return pattern(expression).search(text) is not None
 
 
+@overload("matches", object, object)
+def _no_match(_text: object, _expression: object) -> bool:
+    raise CelError("no such overload")
+
+
 @overload("find", str, str)
 def _find(text: str, expression: str) -> str:
     found = pattern(expression).search(text)

@@ -120,5 +120,6 @@ def _inside(part: Part, step: str) -> Part | None:
             return part.item
         case "@keys":
             return part.key
-    # A name says how large an attribute is, but, by an oversight, not how large a capacity is.
-    return part.item if part.item is not None and part.item.kind == "attribute" else None
+        case _:
+            # A name says how large an attribute is, but, by an oversight, not how large a capacity is.
+            return part.item if part.item is not None and part.item.kind == "attribute" else None

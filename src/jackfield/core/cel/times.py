@@ -4,6 +4,7 @@ Knows how Go reads and writes them. Must not know expressions.
 """
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from fractions import Fraction
 from typing import Final
@@ -28,6 +29,7 @@ _TIMESTAMP: Final = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]+))?(Z|[+-][0-9]{2}:[0-9]{2})"
 )
 _OFFSET: Final = re.compile(r"([+-]?)([0-9]{1,2}):([0-9]{1,2})")
+_NO_TIMESTAMP: Final = "type conversion error from 'string' to 'google.protobuf.Timestamp'"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -53,15 +55,15 @@ def parse_duration(text: str) -> Duration:
 def parse_timestamp(text: str) -> Timestamp:
     """Return the point in time a text stands for; raises CelError."""
     shape = _TIMESTAMP.fullmatch(text)
+    if shape is None:
+        raise CelError(_NO_TIMESTAMP)
     try:
-        if shape is None:
-            raise ValueError(text)
         year, month, day, hour, minute, second = (int(part) for part in shape.groups()[:6])
         zone = UTC if shape[8] == "Z" else _zone(shape[8])
         moment = datetime(year, month, day, hour, minute, second, tzinfo=zone)
         since = moment - _EPOCH
     except (ValueError, OverflowError) as error:
-        raise CelError(f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse') from error
+        raise CelError(_NO_TIMESTAMP) from error
     fraction = int((shape[7] or "0").ljust(9, "0")[:9])
     return Timestamp((since.days * 86400 + since.seconds) * SECOND + fraction)
 
@@ -119,7 +121,7 @@ def _zone(name: str) -> tzinfo:
     return timezone(-offset if shape[1] == "-" else offset)
 
 
-_PARTS: Final = {
+_PARTS: Final[dict[str, Callable[[datetime], int]]] = {
     "getFullYear": lambda moment: moment.year,
     "getMonth": lambda moment: moment.month - 1,
     "getDate": lambda moment: moment.day,
@@ -144,7 +146,7 @@ def _declare_part(name: str) -> None:
 
     def in_zone(timestamp: Timestamp, zone: str) -> int:
         moment = _EPOCH + timedelta(microseconds=timestamp.nanos // 1000)
-        return int(part(moment.astimezone(_zone(zone))))
+        return part(moment.astimezone(_zone(zone)))
 
     overload(name, Timestamp)(lambda timestamp: in_zone(timestamp, "UTC"))
     overload(name, Timestamp, str)(in_zone)

@@ -6,12 +6,15 @@ Lists are Python's lists, maps its dictionaries; strings, bytes, doubles, boolea
 
 from collections.abc import Callable
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
-from typing import Final
+from typing import Final, ParamSpec, TypeVar
 
 import msgspec
 
 from jackfield.core.cel.faults import CelError, UncertainError
 from jackfield.model.quantity import Quantity
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 INT_MIN: Final = -(2**63)
 INT_MAX: Final = 2**63 - 1
@@ -150,6 +153,7 @@ class Function:
         self._chosen: dict[tuple[type, ...], Callable[..., object]] = {}
 
     def __call__(self, *args: object) -> object:
+        """Return the answer for these arguments; raises CelError where no overload takes them."""
         classes = tuple(map(type, args))
         chosen = self._chosen.get(classes)
         if chosen is None:
@@ -173,10 +177,10 @@ def _fits(given: type, wanted: type) -> bool:
 FUNCTIONS: Final[dict[str, Function]] = {}
 
 
-def overload(name: str, *classes: type) -> Callable[[Callable[..., object]], Callable[..., object]]:
+def overload(name: str, *classes: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Declare a function for arguments of these classes; `object` takes anything."""
 
-    def declare(implementation: Callable[..., object]) -> Callable[..., object]:
+    def declare(implementation: Callable[P, R]) -> Callable[P, R]:
         FUNCTIONS.setdefault(name, Function(name)).overloads.append((classes, implementation))
         return implementation
 

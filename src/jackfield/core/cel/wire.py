@@ -51,6 +51,8 @@ def read(source: str, serialized: bytes) -> Checked:
                 expr = _expr(value)
             case 5, bytes():
                 positions = {_int(entry, 1): _int(entry, 2) for entry in _all(value, 4)}
+            case _:
+                pass
     assert expr is not None, "a checked expression has a root"
     return Checked(source, expr, types, overloads, positions)
 
@@ -129,10 +131,12 @@ def _type(data: bytes) -> Type:  # noqa: PLR0911, C901 - one arm per kind of typ
                 return Type("type", (_type(value),) if value else ())
             case 14, bytes():
                 return Type(_text(_last(value, 1)), tuple(_type(one) for one in _all(value, 2)))
+            case _:
+                pass
     return DYN
 
 
-def _expr(data: bytes) -> Expr:  # noqa: PLR0911, C901 - one arm per kind of node
+def _expr(data: bytes) -> Expr:
     node = 0
     for number, value in _fields(data):
         match number, value:
@@ -152,6 +156,8 @@ def _expr(data: bytes) -> Expr:  # noqa: PLR0911, C901 - one arm per kind of nod
                 return _struct(node, value)
             case 9, bytes():
                 return _comprehension(node, value)
+            case _:
+                pass
     return Const(node, None)
 
 
@@ -170,6 +176,8 @@ def _constant(data: bytes) -> Literal:
                 return _text(value)
             case 7, bytes():
                 return value
+            case _:
+                pass
     return None
 
 

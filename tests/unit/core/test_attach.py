@@ -1,0 +1,570 @@
+"""A resource's next step: a view, the plan."""
+
+from typing import NamedTuple
+
+import pytest
+from unit.core.plans import reasons, steps, words
+
+from jackfield.controllers.store import Store
+from jackfield.core import attach
+from jackfield.model.composition import ORDER, RELEASED, VISIBLE, ComposableResource, ResourceState
+from jackfield.model.fabric import FabricDevice, Machine, Order, Traits
+from jackfield.model.meta import Condition, Object
+from jackfield.model.names import (
+    NEVER,
+    FabricName,
+    Key,
+    ModelName,
+    NodeName,
+    OrderID,
+    PhysicalID,
+    Seconds,
+    Version,
+)
+from jackfield.model.plan import Attach, Blame, Detach, MarkState, Phase
+from jackfield.model.policy import DeviceModel, Policy
+from jackfield.model.view import Delta, FactsChanged, InventoryChanged, ObjectChanged
+from jackfield.testing import builders as b
+from jackfield.testing.overrides import point
+
+CR = "rack-a-a100-1"
+SEEN = (Condition(VISIBLE, "True"),)
+LET_GO = (Condition(RELEASED, "True"),)
+VENDOR = "gpu.example.com"
+HANDED = b.device(f"{VENDOR}/a100-fabricrack-a/a100-1")
+DEADLINE = Seconds(b.NOW + 200)
+"""100 s ago the resource was created, and 300 s are allowed."""
+POLICY = b.policy()
+OLD = b.NOW - 300
+
+
+def vendors() -> Policy:
+    return b.policy(b.model("A100", driver=VENDOR))
+
+
+def attaching(**meta: object) -> ComposableResource:
+    return b.resource(state=ResourceState.ATTACHING, **meta)  # type: ignore[arg-type] # passed on
+
+
+def detaching(**meta: object) -> ComposableResource:
+    return b.resource(state=ResourceState.DETACHING, physical="1", **meta)  # type: ignore[arg-type] # passed on
+
+
+class Row(NamedTuple):
+    """What there is, and what is to come of it."""
+
+    there: tuple[Object, ...]
+    do: tuple[str, ...] = ()
+    wait: tuple[str, ...] = ()
+    says: str = ""
+    again_at: Seconds = NEVER
+    policy: Policy = POLICY
+    shown: tuple[str, ...] = ("1", "2")
+    """The devices in the inventory; none if the manager is silent."""
+    attached: tuple[FabricDevice, ...] = ()
+    slots: int = 8
+    now: Seconds = b.NOW
+
+
+NODE = b.node()
+AGAIN = Seconds(b.NOW + 1)
+
+
+def fabric_device(number: str, *, order: str = "", model: str = "A100", ours: bool = True) -> FabricDevice:
+    return FabricDevice(
+        PhysicalID(number), ModelName(model), node=NodeName("n1"), order=OrderID(order), ours=ours
+    )
+
+
+ROWS = {
+    "gone": Row((NODE,)),
+    "somebody else's": Row((NODE, b.resource("gpu.other.com/n1/gpu-0"))),
+    # --- the beginning
+    "intent is written before the fabric hears": Row(
+        (NODE, b.resource(state=ResourceState.NEW)),
+        do=("MarkState Attaching resource/rack-a-a100-1",),
+        says="before the fabric hears",
+    ),
+    "deleted before anything was ordered": Row(
+        (NODE, b.resource(state=ResourceState.NEW, deleted=b.NOW)),
+        do=("FreeResource resource/rack-a-a100-1",),
+        says="nothing was ordered",
+    ),
+    # --- attaching
+    "the manager is asked, again and again": Row(
+        (NODE, attaching()),
+        do=("Attach 1 at n1 resource/rack-a-a100-1",),
+        wait=("Attaching",),
+        says="n1 should have it",
+        again_at=AGAIN,
+    ),
+    "paused": Row(
+        (NODE, attaching()), wait=("Paused",), again_at=DEADLINE, policy=b.policy(base=Policy(paused=True))
+    ),
+    "its fabric is paused": Row(
+        (NODE, attaching()),
+        wait=("Paused",),
+        says="attaching to be resumed",
+        again_at=DEADLINE,
+        policy=b.policy(base=Policy(fabrics_paused=(b.FABRIC,))),
+    ),
+    "another fabric is paused": Row(
+        (NODE, attaching()),
+        do=("Attach 1 at n1 resource/rack-a-a100-1",),
+        wait=("Attaching",),
+        again_at=AGAIN,
+        policy=b.policy(base=Policy(fabrics_paused=(FabricName("rack-b"),))),
+    ),
+    "the manager is silent": Row((NODE, attaching()), wait=("Silent",), again_at=DEADLINE, shown=()),
+    "a device that is not there is not replaced by any other": Row(
+        (NODE, attaching()),
+        wait=("Missing",),
+        says="a100-1 to be in the inventory",
+        again_at=DEADLINE,
+        shown=("2",),
+    ),
+    "a full node is waited for, not blamed": Row(
+        (NODE, b.resource("a100-2", physical="2", state=ResourceState.DETACHING), attaching()),
+        wait=("Room",),
+        says="one of the 1 slots of n1",
+        again_at=DEADLINE,
+        attached=(fabric_device("2", order="uid-rack-a-a100-2"),),
+        slots=1,
+    ),
+    "what others attached takes room too": Row(
+        (NODE, attaching()),
+        wait=("Room",),
+        again_at=DEADLINE,
+        attached=(fabric_device("2", ours=False),),
+        slots=1,
+    ),
+    "a node with one slot left has room": Row(
+        (NODE, b.resource("a100-2", physical="2"), attaching()),
+        do=("Attach 1 at n1 resource/rack-a-a100-1",),
+        wait=("Attaching",),
+        again_at=AGAIN,
+        attached=(fabric_device("2", order="other"),),
+        slots=2,
+    ),
+    "a node is full with what was ordered, and the answer is fetched": Row(
+        (NODE, attaching()),
+        do=("Attach 1 at n1 resource/rack-a-a100-1",),
+        wait=("Attaching",),
+        again_at=AGAIN,
+        attached=(fabric_device("1", order="uid-rack-a-a100-1"),),
+        slots=1,
+    ),
+    "the last slot is the first one's by name": Row(
+        (NODE, b.resource("a100-0", state=ResourceState.ATTACHING), attaching()),
+        wait=("Room",),
+        again_at=DEADLINE,
+        slots=1,
+    ),
+    "the last slot is not the last one's by name": Row(
+        (NODE, b.resource("a100-9", state=ResourceState.ATTACHING), attaching()),
+        do=("Attach 1 at n1 resource/rack-a-a100-1",),
+        wait=("Attaching",),
+        again_at=AGAIN,
+        slots=1,
+    ),
+    "the one ahead has its device, which is counted once": Row(
+        (NODE, b.resource("a100-0", state=ResourceState.ATTACHING), attaching()),
+        do=("Attach 1 at n1 resource/rack-a-a100-1",),
+        wait=("Attaching",),
+        again_at=AGAIN,
+        attached=(fabric_device("0", order="uid-rack-a-a100-0"),),
+        slots=2,
+    ),
+    # --- visible and online
+    "attached and not seen": Row(
+        (NODE, attaching(physical="1")), wait=("Visible",), says="n1 to see 1", again_at=DEADLINE
+    ),
+    "attached and seen": Row(
+        (NODE, attaching(physical="1", conditions=SEEN)), do=("MarkState Online resource/rack-a-a100-1",)
+    ),
+    "seen on a condition that is not true": Row(
+        (NODE, attaching(physical="1", conditions=(Condition(VISIBLE, "False"),))),
+        wait=("Visible",),
+        again_at=DEADLINE,
+    ),
+    "late, but seen: it serves the next claim": Row(
+        (NODE, attaching(physical="1", conditions=SEEN, created=OLD)),
+        do=("MarkState Online resource/rack-a-a100-1",),
+    ),
+    "a vendor's driver is the eye": Row(
+        (
+            NODE,
+            b.vendor_slice("GPU-7"),
+            b.resource(HANDED, state=ResourceState.ATTACHING, physical="1", uuid="GPU-7"),
+        ),
+        do=("MarkState Online resource/rack-a-a100-1",),
+        policy=vendors(),
+    ),
+    "a vendor's driver has not seen it": Row(
+        (
+            NODE,
+            b.vendor_slice("GPU-8"),
+            b.resource(HANDED, state=ResourceState.ATTACHING, physical="1", uuid="GPU-7"),
+        ),
+        wait=("Visible",),
+        again_at=DEADLINE,
+        policy=vendors(),
+    ),
+    "a vendor's driver still shows it where it was": Row(
+        (
+            NODE,
+            b.vendor_slice("GPU-7", on="n2"),
+            b.resource(HANDED, state=ResourceState.ATTACHING, physical="1", uuid="GPU-7"),
+        ),
+        wait=("Visible",),
+        again_at=DEADLINE,
+        policy=vendors(),
+    ),
+    "a vendor's driver does not vouch for our own": Row(
+        (NODE, b.vendor_slice("GPU-7"), attaching(physical="1", uuid="GPU-7")),
+        wait=("Visible",),
+        again_at=DEADLINE,
+    ),
+    # --- given up
+    "the attach failed: blame, and give back": Row(
+        (NODE, attaching(error="no link")),
+        do=("Blame node/n1", "MarkState Detaching resource/rack-a-a100-1"),
+        says="the attach failed: no link",
+    ),
+    "blamed once": Row(
+        (b.node(failures={"a100-1": b.NOW - 100}), attaching(error="no link")),
+        do=("MarkState Detaching resource/rack-a-a100-1",),
+    ),
+    "an older blame is another failure": Row(
+        (b.node(failures={"a100-1": b.NOW - 101, "a100-2": b.NOW}), attaching(error="no link")),
+        do=("Blame node/n1", "MarkState Detaching resource/rack-a-a100-1"),
+    ),
+    "deleted while attaching: the order is closed, not forgotten": Row(
+        (NODE, attaching(deleted=b.NOW)),
+        do=("MarkState Detaching resource/rack-a-a100-1",),
+        says="nobody wants it",
+    ),
+    "deleted while attaching, and late: nobody's fault": Row(
+        (NODE, attaching(deleted=b.NOW, created=OLD)), do=("MarkState Detaching resource/rack-a-a100-1",)
+    ),
+    "its node is gone": Row(
+        (attaching(error="no link"),), do=("MarkState Detaching resource/rack-a-a100-1",), says="no link"
+    ),
+    "its node is gone, and nothing failed": Row(
+        (attaching(),), do=("MarkState Detaching resource/rack-a-a100-1",), says="node n1 is gone"
+    ),
+    "a node that is not ready is waited for": Row(
+        (b.node(ready="False"), attaching()),
+        do=("Attach 1 at n1 resource/rack-a-a100-1",),
+        wait=("Attaching",),
+        again_at=AGAIN,
+    ),
+    "too late": Row(
+        (NODE, attaching()),
+        do=("Blame node/n1", "MarkState Detaching resource/rack-a-a100-1"),
+        says="did not come within 300 s",
+        now=DEADLINE,
+    ),
+    "too late to be seen": Row(
+        (NODE, attaching(physical="1", created=OLD)),
+        do=("Blame node/n1", "MarkState Detaching resource/rack-a-a100-1"),
+    ),
+    "too late because of a pause": Row(
+        (NODE, attaching(created=OLD)),
+        do=("MarkState Detaching resource/rack-a-a100-1",),
+        policy=b.policy(base=Policy(paused=True)),
+    ),
+    "too late because the manager is silent": Row(
+        (NODE, attaching(created=OLD)), do=("MarkState Detaching resource/rack-a-a100-1",), shown=()
+    ),
+    "another device than the one meant": Row(
+        (NODE, attaching(physical="2", conditions=SEEN)),
+        do=("Blame node/n1", "MarkState Detaching resource/rack-a-a100-1"),
+        says="attached 2 instead of 1",
+    ),
+    "a device of another model": Row(
+        (NODE, attaching(physical="1", conditions=SEEN)),
+        do=("Blame node/n1", "MarkState Detaching resource/rack-a-a100-1"),
+        says="1, which is of model T4",
+        attached=(fabric_device("1", model="T4"),),
+    ),
+    "recorded while attaching": Row(
+        (NODE, attaching(deleted=b.NOW, record=b.claim("c"))),
+        wait=("Recorded",),
+        says="claim to be forgotten",
+    ),
+    "held while attaching": Row((NODE, attaching(deleted=b.NOW, holder="u")), wait=("Recorded",)),
+    # --- online
+    "online and wanted": Row((NODE, b.resource(physical="1"))),
+    "nobody holds it": Row(
+        (NODE, b.resource(physical="1", deleted=b.NOW)),
+        do=("MarkState Detaching resource/rack-a-a100-1",),
+        says="nobody holds it",
+    ),
+    "a claim is recorded on it": Row(
+        (NODE, b.resource(deleted=b.NOW, record=b.claim("c"))),
+        wait=("Recorded",),
+        says="claim to be forgotten",
+    ),
+    "a claim is prepared with it": Row((NODE, b.resource(deleted=b.NOW, holder="u")), wait=("Recorded",)),
+    "a claim that was given it on its way out is served by the next one": Row(
+        (NODE, b.claim("c"), b.resource(deleted=b.NOW)), do=("MarkState Detaching resource/rack-a-a100-1",)
+    ),
+    "a claim has it under its vendor's name": Row(
+        (
+            NODE,
+            b.vendor_slice("GPU-7"),
+            b.claim("c", devices=(f"{VENDOR}/n1/gpu-0",)),
+            b.resource(HANDED, uuid="GPU-7", deleted=b.NOW),
+        ),
+        wait=("Claimed",),
+        says="claim default/c to give it up",
+        policy=vendors(),
+    ),
+    "force asks nobody": Row(
+        (NODE, b.resource(deleted=b.NOW, force=True, holder="u", record=b.claim("c"))),
+        do=("MarkState Detaching resource/rack-a-a100-1",),
+        says="force_detach was asked for",
+    ),
+    "force does nothing by itself": Row((NODE, b.resource(force=True))),
+    # --- detaching
+    "not released": Row((NODE, detaching()), wait=("Released",), says="the plugin on n1 to release it"),
+    "not released, by force either: the plugin forces it": Row(
+        (NODE, detaching(force=True)), wait=("Released",)
+    ),
+    "not released on a node that is not ready": Row(
+        (b.node(ready="Unknown"), detaching()), wait=("Released",)
+    ),
+    "released": Row(
+        (NODE, detaching(conditions=LET_GO)),
+        do=("Detach 1 at n1 resource/rack-a-a100-1",),
+        wait=("Detaching",),
+        says="its order is to be closed",
+        again_at=AGAIN,
+    ),
+    "released, and nothing was ever attached: the order is closed all the same": Row(
+        (NODE, b.resource(state=ResourceState.DETACHING, conditions=LET_GO)),
+        do=("Detach 1 at n1 resource/rack-a-a100-1",),
+        wait=("Detaching",),
+        again_at=AGAIN,
+    ),
+    "a node that is gone has released it": Row(
+        (detaching(),), do=("Detach 1 at n1 resource/rack-a-a100-1",), wait=("Detaching",), again_at=AGAIN
+    ),
+    "a node that is gone with a pod bound to it has not": Row(
+        (b.pod("p", on="n1"), detaching()), wait=("Released",)
+    ),
+    "the manager is silent about a detach": Row(
+        (NODE, detaching(conditions=LET_GO)), wait=("Silent",), shown=()
+    ),
+    "paused before a detach": Row(
+        (NODE, detaching(conditions=LET_GO)),
+        wait=("Paused",),
+        says="detaching to be resumed",
+        policy=b.policy(base=Policy(paused=True)),
+    ),
+    "a vendor's device that a claim has": Row(
+        (
+            NODE,
+            b.vendor_slice("GPU-7"),
+            b.claim("c", devices=(f"{VENDOR}/n1/gpu-0",)),
+            b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7"),
+        ),
+        wait=("Released",),
+        says="claim default/c to give it up",
+        policy=vendors(),
+    ),
+    "a vendor's device that a claim has, by force": Row(
+        (
+            NODE,
+            b.vendor_slice("GPU-7"),
+            b.claim("c", devices=(f"{VENDOR}/n1/gpu-0",)),
+            b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7", force=True),
+        ),
+        do=("Detach 1 at n1 resource/rack-a-a100-1",),
+        wait=("Detaching",),
+        again_at=AGAIN,
+        policy=vendors(),
+    ),
+    "a vendor's device that nobody has": Row(
+        (NODE, b.vendor_slice("GPU-7"), b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7")),
+        do=("Detach 1 at n1 resource/rack-a-a100-1",),
+        wait=("Detaching",),
+        again_at=AGAIN,
+        policy=vendors(),
+    ),
+    "a model that has left the policy is still released by our plugin": Row(
+        (NODE, detaching()), wait=("Released",), policy=b.policy("T4")
+    ),
+    "closed": Row(
+        (NODE, b.resource(state=ResourceState.DELETING)),
+        do=("FreeResource resource/rack-a-a100-1",),
+        says="nothing of it is attached",
+    ),
+}
+
+
+def view(row: Row) -> Store:
+    devices = tuple(FabricDevice(PhysicalID(one), ModelName("A100")) for one in row.shown)
+    shown = b.inventory(models={}, machines=(Machine(NodeName("n1"), row.slots),))
+    shown = b.showing(shown, *devices, *row.attached)
+    return b.world(*row.there, inventories=(shown,) if row.shown else (), policy=row.policy)
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+def test_the_next_step_of_a_resource(row: Row) -> None:
+    plan = attach.decide(view(row), CR, row.policy, row.now)
+    assert steps(plan) == row.do
+    assert reasons(plan) == row.wait
+    assert row.says in words(plan)
+    assert plan.again_at == row.again_at
+
+
+# --- what the actions carry
+
+
+def test_an_order_is_the_same_however_often_it_is_decided() -> None:
+    there = b.world(NODE, b.claim("c"), attaching(uid="order-1", version="7"), inventories=(b.inventory(),))
+    (first,) = attach.decide(there, CR, POLICY, b.NOW).actions
+    (again,) = attach.decide(there, CR, POLICY, Seconds(b.NOW + 50)).actions
+    order = Order(OrderID("order-1"), b.FABRIC, b.NODE, b.MODEL, PhysicalID("1"))
+    assert first == again
+    assert first == Attach(
+        phase=Phase.ATTACHING,
+        claim=Key("default", "c"),
+        resource=CR,
+        version=Version("7"),
+        order=order,
+        because="n1 should have it",
+    )
+
+
+def test_an_order_for_nobody_names_no_claim() -> None:
+    (action,) = attach.decide(
+        b.world(NODE, attaching(), inventories=(b.inventory(),)), CR, POLICY, b.NOW
+    ).actions
+    assert action.claim == Key("", "")
+
+
+def test_a_manager_that_chooses_is_told_the_model_only() -> None:
+    shown = b.inventory(traits=Traits(chooses_device=True))
+    (action,) = attach.decide(b.world(NODE, attaching(), inventories=(shown,)), CR, POLICY, b.NOW).actions
+    assert isinstance(action, Attach)
+    assert action.order.device == ""
+    assert not action.mark_sent
+
+
+def test_a_detach_names_the_order_that_attached_the_device_and_its_force() -> None:
+    found = detaching(conditions=LET_GO, version="9", force=True, annotations={ORDER: "old-order"})
+    (action,) = attach.decide(b.world(NODE, found, inventories=(b.inventory(),)), CR, POLICY, b.NOW).actions
+    assert isinstance(action, Detach)
+    assert (action.resource, action.version, action.phase) == (CR, "9", Phase.DETACHED)
+    assert action.order == Order(
+        OrderID("old-order"), b.FABRIC, b.NODE, b.MODEL, PhysicalID("1"), type="gpu", force=True
+    )
+
+
+def test_blame_names_the_device_the_node_and_the_moment() -> None:
+    blame, mark = attach.decide(
+        b.world(NODE, attaching(error="no link", version="5")), CR, POLICY, b.NOW
+    ).actions
+    assert blame == Blame(
+        phase=Phase.ATTACHING,
+        node=b.NODE,
+        device=b.device("a100-1"),
+        at=b.NOW,
+        because="the attach failed: no link",
+    )
+    assert mark == MarkState(
+        phase=Phase.DETACHED,
+        resource=CR,
+        version=Version("5"),
+        state=ResourceState.DETACHING,
+        because="the attach failed: no link",
+    )
+
+
+# --- managers without ids are asked by `quiet`
+
+
+BLIND = Traits(chooses_device=True, knows_orders=False)
+
+
+@pytest.mark.parametrize(
+    ("found", "do"),
+    [
+        (attaching(), ("Attach A100 at n1 resource/rack-a-a100-1",)),
+        (detaching(conditions=LET_GO), ("MarkState Deleting resource/rack-a-a100-1",)),
+        (attaching(deleted=b.NOW), ("MarkState Detaching resource/rack-a-a100-1",)),
+        (attaching(deleted=b.NOW, sent=f"attach {point(b.NOW - 9)}"), ()),
+    ],
+)
+def test_managers_without_ids_are_asked_with_care(found: ComposableResource, do: tuple[str, ...]) -> None:
+    there = b.world(NODE, found, inventories=(b.inventory(traits=BLIND),))
+    assert steps(attach.decide(there, CR, POLICY, b.NOW)) == do
+
+
+def test_an_order_that_was_sent_is_not_given_up_before_the_manager_has_shown_itself() -> None:
+    """That something was marked as sent says that the manager knows no ids, even before it says so itself."""
+    found = attaching(deleted=b.NOW, sent=f"attach {point(b.NOW - 9999)}")
+    plan = attach.decide(b.world(NODE, found), CR, POLICY, b.NOW)
+    assert (plan.actions, reasons(plan), plan.again_at) == ((), ("Quiet",), NEVER)
+
+
+# --- who is woken
+
+
+HERE = (
+    NODE,
+    b.resource("a100-1"),
+    b.resource("a100-2", on="n2", state=ResourceState.ATTACHING),
+    b.resource("a100-3", on="n2", state=ResourceState.ATTACHING, physical="3"),
+    b.resource("a100-4", on="n3", record=b.claim("rec")),
+)
+
+
+@pytest.mark.parametrize(
+    ("delta", "woken"),
+    [
+        (InventoryChanged(b.FABRIC, (b.NODE, NodeName("n9")), ()), ("a100-1",)),
+        (FactsChanged(b.NODE), ()),
+        (ObjectChanged(None, b.resource("a100-7")), ("a100-7",)),
+        (ObjectChanged(b.resource("a100-7"), None), ("a100-7",)),
+        (
+            ObjectChanged(None, b.resource("a100-7", on="n2", state=ResourceState.DETACHING)),
+            ("a100-7", "a100-2"),
+        ),
+        (
+            ObjectChanged(b.resource("a100-7", on="n2", state=ResourceState.DELETING), None),
+            ("a100-7", "a100-2"),
+        ),
+        (ObjectChanged(None, b.claim("c", devices=("a100-1", "a100-9"))), ("a100-1",)),
+        (ObjectChanged(b.claim("rec", devices=()), None), ("a100-4",)),
+        (ObjectChanged(b.node("n2"), None), ("a100-2", "a100-3")),
+        (ObjectChanged(b.pod("p", on="n2"), None), ("a100-2", "a100-3")),
+        (ObjectChanged(b.pod("p", on="n1"), None), ()),
+        (ObjectChanged(b.pod("p"), None), ()),
+        (ObjectChanged(None, b.vendor_slice("GPU-7", on="n2")), ("a100-2", "a100-3")),
+        (ObjectChanged(None, b.heartbeat()), ()),
+    ],
+)
+def test_a_change_wakes_the_resources_it_is_about(delta: Delta, woken: tuple[str, ...]) -> None:
+    assert attach.wakes(b.world(*HERE), POLICY, delta) == tuple(f"rack-a-{one}" for one in woken)
+
+
+def test_a_slice_of_the_fabric_wakes_nobody() -> None:
+    from_fabric = b.vendor_slice("", on="")
+    assert (
+        attach.wakes(b.world(*HERE, b.resource("a100-9", on="")), POLICY, ObjectChanged(None, from_fabric))
+        == ()
+    )
+
+
+def test_two_models_do_not_share_an_order() -> None:
+    """The order's model and type are the resource's own."""
+    policy = b.policy("A100", DeviceModel(1, ModelName("CXL"), "cxl", type="cxlmemory"))
+    found = b.resource("cxl-3", state=ResourceState.ATTACHING, model="CXL")
+    there = b.world(NODE, found, inventories=(b.inventory(models={"A100": 2, "CXL": 1}),), policy=policy)
+    (action,) = attach.decide(there, "rack-a-cxl-3", policy, b.NOW).actions
+    assert isinstance(action, Attach)
+    assert (action.order.model, action.order.device) == ("CXL", "3")

@@ -1,0 +1,299 @@
+"""Orders to managers without ids: sent once, repeated, given up and let go only when all is quiet."""
+
+from typing import NamedTuple
+
+import pytest
+from msgspec.structs import replace
+from unit.core.plans import reasons, steps, words
+
+from jackfield.controllers.store import Store
+from jackfield.core import attach, quiet
+from jackfield.model.composition import ComposableResource, ResourceState
+from jackfield.model.fabric import FabricDevice, Machine, Traits
+from jackfield.model.names import NEVER, ModelName, NodeName, PhysicalID, Seconds, Version
+from jackfield.model.plan import Adopt, Attach, Detach, MarkState, Phase, Plan
+from jackfield.testing import builders as b
+from jackfield.testing.overrides import point
+
+POLICY = b.policy()
+CALL = Seconds(180.0)
+SLOTS = Traits(chooses_device=True, knows_orders=False, call_timeout=CALL)
+NAMED = Traits(chooses_device=False, knows_orders=False, call_timeout=CALL)
+SOON = Seconds(b.NOW + 1)
+LONG_AGO = b.NOW - 1000
+
+
+def sent(verb: str, ago: float) -> str:
+    return f"{verb} {point(b.NOW - ago)}"
+
+
+def slot(number: int = 0, **meta: object) -> ComposableResource:
+    return b.resource(f"a100-{number}", state=ResourceState.ATTACHING, **meta)  # type: ignore[arg-type] # passed on
+
+
+def leaving(**meta: object) -> ComposableResource:
+    return b.resource("a100-0", state=ResourceState.DETACHING, **meta)  # type: ignore[arg-type] # passed on
+
+
+def gpu(number: int, *, ours: bool = True, model: str = "A100", on: str = "n1") -> FabricDevice:
+    return FabricDevice(
+        PhysicalID(f"p{number}"), ModelName(model), serial=f"s{number}", node=NodeName(on), ours=ours
+    )
+
+
+class Row(NamedTuple):
+    """What there is, and what is to come of it."""
+
+    there: tuple[ComposableResource, ...]
+    attached: tuple[FabricDevice, ...] = ()
+    do: tuple[str, ...] = ()
+    says: str = ""
+    again_at: Seconds = NEVER
+    since: float = LONG_AGO
+    """When anything last came to the node or left it."""
+    traits: Traits = SLOTS
+
+
+def view(row: Row) -> Store:
+    machines = (Machine(NodeName("n1"), since=Seconds(row.since)), Machine(NodeName("n2")))
+    shown = b.inventory(models={"A100": 2}, machines=machines, traits=row.traits)
+    return b.world(b.node(), *row.there, inventories=(b.showing(shown, *row.attached),))
+
+
+def decided(row: Row, name: str = "rack-a-a100-0") -> Plan:
+    there = view(row)
+    resource = there.resource(name)
+    assert resource is not None
+    order = attach.order(resource, POLICY, there)
+    if resource.state is ResourceState.ATTACHING:
+        return quiet.attach(there, resource, order, POLICY, b.NOW)
+    return quiet.detach(there, resource, order, POLICY, b.NOW)
+
+
+ATTACH = "Attach A100 at n1 resource/rack-a-a100-0"
+GONE = "MarkState Deleting resource/rack-a-a100-0"
+
+ATTACHES = {
+    "the first call is sent": Row((slot(),), do=(ATTACH,), says="n1 should have it", again_at=SOON),
+    "the first call is sent though another was, for another slot": Row(
+        (slot(), slot(1, sent=sent("attach", 9))), do=(ATTACH,), again_at=SOON
+    ),
+    "a call is not repeated while it may take effect": Row(
+        (slot(sent=sent("attach", 9)),), says="asked again only when quiet", again_at=SOON
+    ),
+    "nor just before its time is over": Row(
+        (slot(sent=sent("attach", 179.5)),), says="only when quiet", again_at=Seconds(b.NOW + 0.0)
+    ),
+    "a call is repeated when all is quiet": Row(
+        (slot(sent=sent("attach", 180)),), do=(ATTACH,), says="all is quiet and nothing came", again_at=SOON
+    ),
+    "a call for another slot of the node is not quiet": Row(
+        (slot(sent=sent("attach", 900)), slot(1, sent=sent("detach", 9))),
+        says="only when quiet",
+        again_at=SOON,
+    ),
+    "a call for another model is": Row(
+        (
+            slot(sent=sent("attach", 900)),
+            b.resource("t4-1", model="T4", state=ResourceState.ATTACHING, sent=sent("attach", 9)),
+        ),
+        do=(ATTACH,),
+        again_at=SOON,
+    ),
+    "a call for another node is": Row(
+        (slot(sent=sent("attach", 900)), b.resource("a100-1", on="n2", sent=sent("attach", 9))),
+        do=(ATTACH,),
+        again_at=SOON,
+    ),
+    "a node where something just came is not quiet": Row(
+        (slot(sent=sent("attach", 900)),), says="only when quiet", since=b.NOW - 179, again_at=SOON
+    ),
+    "what stands unclaimed fills the slot before anything is sent": Row(
+        (slot(),), (gpu(1),), do=("Adopt p1 resource/rack-a-a100-0",), says="p1 stands unclaimed on n1"
+    ),
+    "and before anything is repeated": Row(
+        (slot(sent=sent("attach", 900)),), (gpu(1),), do=("Adopt p1 resource/rack-a-a100-0",)
+    ),
+    "what is another's is left alone": Row((slot(),), (gpu(1, ours=False),), do=(ATTACH,), again_at=SOON),
+    "what is of another model is left alone": Row(
+        (slot(),), (gpu(1, model="T4"),), do=(ATTACH,), again_at=SOON
+    ),
+    "what is on another node is left alone": Row((slot(),), (gpu(1, on="n2"),), do=(ATTACH,), again_at=SOON),
+    "what another slot has is left alone": Row(
+        (slot(), b.resource("a100-5", physical="p1")), (gpu(1),), do=(ATTACH,), again_at=SOON
+    ),
+    "what leaves is left alone": Row(
+        (slot(), b.resource("a100-5", physical="p1", state=ResourceState.DETACHING)),
+        (gpu(1),),
+        do=(ATTACH,),
+        again_at=SOON,
+    ),
+    "where one can choose, only the very device is taken": Row(
+        (b.resource("a100-p2", state=ResourceState.ATTACHING, sent=sent("attach", 9)),),
+        (gpu(1), gpu(2)),
+        do=("Adopt p2 resource/rack-a-a100-p2",),
+        traits=NAMED,
+    ),
+    "where one can choose, another device is not taken for it": Row(
+        (b.resource("a100-p2", state=ResourceState.ATTACHING, sent=sent("attach", 9)),),
+        (gpu(1), gpu(2, on="")),
+        says="only when quiet",
+        again_at=SOON,
+        traits=NAMED,
+    ),
+}
+
+DETACHES = {
+    "the first call is sent": Row(
+        (leaving(physical="p1"),),
+        (gpu(1),),
+        do=("Detach p1 at n1 resource/rack-a-a100-0",),
+        says="released",
+        again_at=SOON,
+    ),
+    "a call is not repeated while it may take effect": Row(
+        (leaving(physical="p1", sent=sent("detach", 9)),),
+        (gpu(1),),
+        says="the manager to take it back",
+        again_at=SOON,
+    ),
+    "nor just before its time is over": Row(
+        (leaving(physical="p1", sent=sent("detach", 179.5)),), (gpu(1),), says="take it back", again_at=b.NOW
+    ),
+    "a call is repeated when all is quiet": Row(
+        (leaving(physical="p1", sent=sent("detach", 180)),),
+        (gpu(1),),
+        do=("Detach p1 at n1 resource/rack-a-a100-0",),
+        says="all is quiet and it is still there",
+        again_at=SOON,
+    ),
+    "a device that is gone is let go only when quiet": Row(
+        (leaving(physical="p1", sent=sent("detach", 9)),),
+        says="quiet about it",
+        again_at=Seconds(b.NOW + 171),
+    ),
+    "a device that is gone is let go when quiet": Row(
+        (leaving(physical="p1", sent=sent("detach", 180)),), do=(GONE,), says="gone and all is quiet"
+    ),
+    "a device that has just gone is not quiet": Row(
+        (leaving(physical="p1", sent=sent("detach", 900)),),
+        says="quiet about it",
+        since=b.NOW - 5,
+        again_at=Seconds(b.NOW + 175),
+    ),
+    "a device that an answer named and nothing shows is asked back": Row(
+        (leaving(physical="p1", sent=sent("attach", 9)),),
+        do=("Detach p1 at n1 resource/rack-a-a100-0",),
+        says="released",
+        again_at=SOON,
+    ),
+    "a device that nothing has shown for long is gone": Row((leaving(physical="p1"),), do=(GONE,)),
+    "a device that is on another node is gone from this one": Row(
+        (leaving(physical="p1", sent=sent("detach", 900)),), (gpu(1, on="n2"),), do=(GONE,)
+    ),
+    "nothing was ever sent": Row((leaving(),), do=(GONE,), since=b.NOW - 5),
+    "something was sent and nothing came: only when quiet": Row(
+        (leaving(sent=sent("attach", 9)),), says="quiet about it", again_at=Seconds(b.NOW + 171)
+    ),
+    "something was sent and nothing came": Row((leaving(sent=sent("attach", 180)),), do=(GONE,)),
+}
+
+
+@pytest.mark.parametrize(
+    "row", [*ATTACHES.values(), *DETACHES.values()], ids=[*ATTACHES, *(f"detach: {one}" for one in DETACHES)]
+)
+def test_a_manager_without_ids(row: Row) -> None:
+    plan = decided(row, row.there[0].metadata.name)
+    assert steps(plan) == row.do
+    assert reasons(plan) == (() if row.do else ("Quiet",))
+    assert row.says in words(plan)
+    assert plan.again_at == row.again_at
+
+
+def test_two_slots_never_take_the_same_device() -> None:
+    row = Row((slot(0, sent=sent("attach", 9)), slot(1, sent=sent("attach", 9)), slot(2)), (gpu(1), gpu(2)))
+    taken = [steps(decided(row, f"rack-a-a100-{number}")) for number in range(3)]
+    assert taken == [
+        ("Adopt p1 resource/rack-a-a100-0",),
+        ("Adopt p2 resource/rack-a-a100-1",),
+        ("Attach A100 at n1 resource/rack-a-a100-2",),
+    ]
+
+
+def test_a_slot_that_has_its_device_takes_no_other() -> None:
+    row = Row((slot(0, physical="p1"), slot(1, sent=sent("attach", 9))), (gpu(1), gpu(2)))
+    assert steps(decided(row, "rack-a-a100-1")) == ("Adopt p2 resource/rack-a-a100-1",)
+
+
+@pytest.mark.parametrize(
+    ("found", "attached", "do", "again_at"),
+    [
+        (slot(physical="p1", sent=sent("attach", 9)), (gpu(1),), None, None),
+        (slot(), (), None, None),
+        (slot(), (gpu(1),), ("Adopt p1 resource/rack-a-a100-0",), NEVER),
+        (slot(sent=sent("attach", 9)), (gpu(1),), ("Adopt p1 resource/rack-a-a100-0",), NEVER),
+        (slot(sent=sent("attach", 9)), (), (), Seconds(b.NOW + 171)),
+        (slot(sent=sent("attach", 180)), (), None, None),
+    ],
+)
+def test_an_attach_is_given_up_with_its_device_or_when_none_will_come(
+    found: ComposableResource,
+    attached: tuple[FabricDevice, ...],
+    do: tuple[str, ...] | None,
+    again_at: Seconds | None,
+) -> None:
+    there = view(Row((found,), attached))
+    resource = there.resource("rack-a-a100-0")
+    assert resource is not None
+    plan = quiet.unsettled(there, resource, attach.order(resource, POLICY, there), b.NOW)
+    assert (steps(plan) if plan is not None else None, plan.again_at if plan is not None else None) == (
+        do,
+        again_at,
+    )
+
+
+def test_a_machine_that_nobody_knows_has_been_quiet() -> None:
+    there = b.world(
+        b.node(), slot(sent=sent("attach", 180)), inventories=(b.inventory(traits=SLOTS, machines=()),)
+    )
+    resource = there.resource("rack-a-a100-0")
+    assert resource is not None
+    plan = quiet.attach(there, resource, attach.order(resource, POLICY, there), POLICY, b.NOW)
+    assert steps(plan) == (ATTACH,)
+
+
+def test_what_is_asked_carries_the_version_and_is_marked_first() -> None:
+    (send,) = decided(Row((slot(version="7"),))).actions
+    assert isinstance(send, Attach)
+    assert (send.phase, send.version, send.mark_sent) == (Phase.ATTACHING, "7", True)
+    (back,) = decided(Row((leaving(physical="p1", version="8"),), (gpu(1),))).actions
+    assert isinstance(back, Detach)
+    assert (back.phase, back.version, back.mark_sent) == (Phase.DETACHED, "8", True)
+
+
+def test_what_is_taken_or_let_go_carries_the_version() -> None:
+    (taken,) = decided(Row((slot(version="7"),), (gpu(1),))).actions
+    assert taken == Adopt(
+        phase=Phase.ATTACHING,
+        resource="rack-a-a100-0",
+        version=Version("7"),
+        device=PhysicalID("p1"),
+        serial="s1",
+        because="p1 stands unclaimed on n1",
+    )
+    (gone,) = decided(Row((leaving(version="8"),))).actions
+    assert gone == MarkState(
+        phase=Phase.DETACHED,
+        resource="rack-a-a100-0",
+        version=Version("8"),
+        state=ResourceState.DELETING,
+        because="its device is gone and all is quiet",
+    )
+
+
+def test_whoever_has_not_seen_the_inventory_has_not_begun_to_count() -> None:
+    resource = slot(sent=sent("attach", 9999))
+    there = b.world(b.node(), resource)
+    order = attach.order(replace(resource, status=resource.status), POLICY, there)
+    plan = quiet.attach(there, resource, order, POLICY, b.NOW)
+    assert (plan.actions, plan.again_at) == ((), SOON)
