@@ -4,6 +4,7 @@ Knows which parts a writer may touch, what the server sets itself, and whom to a
 Must not know where objects are kept.
 """
 
+from jackfield import codec
 from jackfield.cluster import defaults, errors, fields, validate
 from jackfield.cluster.history import Stored
 from jackfield.codec import BadObject, Raw, RawValue, without_nulls
@@ -14,7 +15,9 @@ from jackfield.model.meta import Object
 from jackfield.model.names import Seconds, Time, seconds
 from jackfield.model.pod import Pod
 
-GENERATIONS = frozenset({"Pod", "ResourceSlice", "DeviceClass", "ComposabilityRequest", "ComposableResource"})
+GENERATIONS = frozenset(
+    {"Pod", "ResourceSlice", "DeviceClass", "DeviceTaintRule", "ComposabilityRequest", "ComposableResource"}
+)
 """Kinds whose generation counts the changes of what is wanted."""
 _SERVERS = frozenset(fields.SYSTEM - {"name", "namespace", "generateName", "resourceVersion"})
 
@@ -101,7 +104,7 @@ def bound(pod: Raw, node: str, now: Time) -> Raw:
         )
         raise errors.ApiError(409, "Conflict", f"{pod['metadata']['name']}: {why}")
     status = pod.get("status", {})
-    said = [one for one in status.get("conditions", ()) if one.get("type") != "PodScheduled"]
+    said = [one for one in codec.objects(status.get("conditions")) if one.get("type") != "PodScheduled"]
     scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": now}
     return {
         **pod,
@@ -177,17 +180,15 @@ def _without_deallocated(old: Raw, new: Raw) -> Raw:
     gone = before - after
     if not gone or "devices" not in new:
         return new
-    kept = [one for one in new["devices"] if _device(one) not in gone]
+    kept = [one for one in codec.objects(new["devices"]) if _device(one) not in gone]
     result = {name: value for name, value in new.items() if name != "devices"}
     return {**result, "devices": kept} if kept else result
 
 
 def _allocated(status: Raw) -> frozenset[tuple[RawValue, ...]]:
-    devices = (status.get("allocation") or {}).get("devices") or {}
-    return frozenset(_device(one) for one in devices.get("results", ()))
+    results = codec.dig(status, "allocation", "devices", "results")
+    return frozenset(_device(one) for one in codec.objects(results))
 
 
-def _device(entry: RawValue) -> tuple[RawValue, ...]:
-    if not isinstance(entry, dict):
-        return ()
+def _device(entry: Raw) -> tuple[RawValue, ...]:
     return tuple(str(entry.get(name, "")) for name in ("driver", "pool", "device", "shareID"))

@@ -27,6 +27,12 @@ class Manager(msgspec.Struct, frozen=True):
         """Return whether this is the same writer by the same way."""
         return (self.name, self.applies, self.status) == (other.name, other.applies, other.status)
 
+    def without(self, taken: frozenset[Path]) -> "Manager":
+        """Return this manager without fields that somebody else took."""
+        if self.fields.isdisjoint(taken):
+            return self
+        return msgspec.structs.replace(self, fields=self.fields - taken)
+
 
 Managers = tuple[Manager, ...]
 
@@ -107,7 +113,7 @@ def _booked(managers: Managers, me: Manager, taken: frozenset[Path], mine: froze
     """Return the managers in their old order, the others without what was taken, me with what is mine."""
     known = any(one.is_same(me) for one in managers)
     booked = (
-        msgspec.structs.replace(one, fields=mine if one.is_same(me) else one.fields - taken)
+        msgspec.structs.replace(one, fields=mine) if one.is_same(me) else one.without(taken)
         for one in (managers if known else (*managers, me))
     )
     return tuple(one for one in booked if one.fields)

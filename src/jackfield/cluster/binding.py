@@ -7,6 +7,8 @@ update, waits for the binding conditions, and only then is the pod bound. A fail
 """
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Final
 
@@ -46,6 +48,17 @@ class BindingFailedError(Exception):
         self.status = status
 
 
+@contextmanager
+def _as_failure(step: str) -> Iterator[None]:
+    """Turn what the API answers into a failure of this step, and say which step failed."""
+    try:
+        yield
+    except BindingFailedError as failed:
+        raise BindingFailedError(failed.status, f"{step}: {failed}") from failed
+    except (Conflict, Gone, Refused, Retry) as error:
+        raise BindingFailedError(PreBind.ERROR, f"{step}: {error}") from error
+
+
 class BindingTimes(msgspec.Struct, frozen=True):
     """How long is waited for binding conditions, and how often they are looked at."""
 
@@ -68,12 +81,11 @@ class Binder:
 
     async def bind(self, info: PodInfo, placed: Placed) -> None:
         """Write the claims, wait for their conditions, bind the pod."""
-        try:
-            if placed.claims:
+        if placed.claims:
+            with _as_failure('running PreBind plugin "DynamicResources"'):
                 await self._pre_bind(info, placed)
+        with _as_failure('running Bind plugin "DefaultBinder"'):
             await self._bind(info.pod, placed)
-        except (Conflict, Gone, Refused, Retry) as error:
-            raise BindingFailedError(PreBind.ERROR, str(error)) from error
 
     def give_up(self, pod: Uid) -> None:
         """End the pod's wait for its conditions, if it waits: it is not wanted any more."""

@@ -5,9 +5,9 @@ Knows the defaults of each kind. Must not know what is valid.
 Objects are completed in place. That is safe for parts shared with an older version: those have their defaults.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
-from jackfield.codec import Raw, RawValue
+from jackfield.codec import Raw, RawValue, dig, objects
 from jackfield.model.names import Time
 
 POD = {
@@ -32,10 +32,10 @@ def _pod(raw: Raw, _now: Time) -> None:
     spec = raw.setdefault("spec", {})
     for name, value in POD.items():
         spec.setdefault(name, value)
-    for toleration in _dicts(spec.get("tolerations")):
+    for toleration in objects(spec.get("tolerations")):
         _toleration(toleration)
-    for container in (*_dicts(spec.get("containers")), *_dicts(spec.get("initContainers"))):
-        for resources in _dicts([container.setdefault("resources", {})]):
+    for container in (*objects(spec.get("containers")), *objects(spec.get("initContainers"))):
+        for resources in objects([container.setdefault("resources", {})]):
             _resources(resources)
     raw.setdefault("status", {}).setdefault("phase", "Pending")
 
@@ -59,54 +59,43 @@ def _node(raw: Raw, _now: Time) -> None:
 
 def _claim(raw: Raw, _now: Time) -> None:
     _claim_spec(raw.get("spec"))
-    allocation = raw.get("status", {}).get("allocation")
-    devices = allocation.get("devices") if isinstance(allocation, dict) else None
-    for result in _dicts(devices.get("results") if isinstance(devices, dict) else None):
+    for result in objects(dig(raw, "status", "allocation", "devices", "results")):
         _amounts(result.get("consumedCapacity"))
 
 
 def _template(raw: Raw, _now: Time) -> None:
-    spec = raw.get("spec")
-    _claim_spec(spec.get("spec") if isinstance(spec, dict) else None)
+    _claim_spec(dig(raw, "spec", "spec"))
 
 
 def _claim_spec(spec: RawValue) -> None:
-    devices = spec.get("devices") if isinstance(spec, dict) else None
-    for request in _dicts(devices.get("requests") if isinstance(devices, dict) else None):
-        for one in (*_dicts([request.get("exactly")]), *_dicts(request.get("firstAvailable"))):
+    for request in objects(dig(spec, "devices", "requests")):
+        for one in (*objects([request.get("exactly")]), *objects(request.get("firstAvailable"))):
             mode = one.setdefault("allocationMode", "ExactCount")
             if mode == "ExactCount":
                 one.setdefault("count", 1)
-            for toleration in _dicts(one.get("tolerations")):
+            for toleration in objects(one.get("tolerations")):
                 _toleration(toleration)
-            capacity = one.get("capacity")
-            _amounts(capacity.get("requests") if isinstance(capacity, dict) else None)
+            _amounts(dig(one, "capacity", "requests"))
 
 
 def _slice(raw: Raw, now: Time) -> None:
-    spec = raw.get("spec")
-    if not isinstance(spec, dict):
-        return
-    for counters in _dicts(spec.get("sharedCounters")):
+    for counters in objects(dig(raw, "spec", "sharedCounters")):
         _values(counters.get("counters"))
-    for device in _dicts(spec.get("devices")):
+    for device in objects(dig(raw, "spec", "devices")):
         _values(device.get("capacity"))
-        for consumption in _dicts(device.get("consumesCounters")):
+        for consumption in objects(device.get("consumesCounters")):
             _values(consumption.get("counters"))
-        for taint in _dicts(device.get("taints")):
+        for taint in objects(device.get("taints")):
             taint.setdefault("timeAdded", now)
 
 
 def _request(raw: Raw, _now: Time) -> None:
-    spec = raw.get("spec")
-    resource = spec.get("resource") if isinstance(spec, dict) else None
-    if not isinstance(resource, dict):
-        return
-    resource.setdefault("allocation_policy", "samenode")
-    resource.setdefault("target_node", "")
-    for other in _dicts([resource.get("other_spec")]):
-        for name in OTHER_SPEC:
-            other.setdefault(name, 0)
+    for resource in objects([dig(raw, "spec", "resource")]):
+        resource.setdefault("allocation_policy", "samenode")
+        resource.setdefault("target_node", "")
+        for other in objects([resource.get("other_spec")]):
+            for name in OTHER_SPEC:
+                other.setdefault(name, 0)
 
 
 def _toleration(toleration: Raw) -> None:
@@ -115,10 +104,10 @@ def _toleration(toleration: Raw) -> None:
 
 def _values(members: RawValue) -> None:
     if isinstance(members, dict):
-        for member in _dicts(members.values()):
+        for member in objects(list(members.values())):
             if _is_amount(member.get("value")):
                 member["value"] = str(member["value"])
-            for policy in _dicts([member.get("requestPolicy")]):
+            for policy in objects([member.get("requestPolicy")]):
                 _policy(policy)
 
 
@@ -142,11 +131,9 @@ def _is_amount(value: RawValue) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _dicts(values: RawValue) -> Iterator[Raw]:
-    """Yield the objects of what should be a list of objects; decoding will complain of the rest."""
-    for value in values if values is not None and not isinstance(values, str | int | float | dict) else ():
-        if isinstance(value, dict):
-            yield value
+def _taint_rule(raw: Raw, now: Time) -> None:
+    for taint in objects([dig(raw, "spec", "taint")]):
+        taint.setdefault("timeAdded", now)
 
 
 _FILL: Mapping[str, Callable[[Raw, Time], None]] = {
@@ -155,5 +142,6 @@ _FILL: Mapping[str, Callable[[Raw, Time], None]] = {
     "ResourceClaim": _claim,
     "ResourceClaimTemplate": _template,
     "ResourceSlice": _slice,
+    "DeviceTaintRule": _taint_rule,
     "ComposabilityRequest": _request,
 }

@@ -99,7 +99,9 @@ def difference(old: Raw, new: Raw) -> Difference:
 def items_of(value: list[RawValue], names: Names) -> dict[str, RawValue] | None:
     """Return the items of a list by their elements; None if the list is owned as a whole."""
     element = _element(names)
-    return {element(item): item for item in value} if element else None
+    if element is None or (names in KEYED and any(not isinstance(item, dict) for item in value)):
+        return None
+    return {element(item): item for item in value}
 
 
 def is_map(value: RawValue, names: Names) -> bool:

@@ -3,7 +3,7 @@
 Knows dictionaries. Must not know any kind.
 """
 
-from jackfield.codec import Raw, RawValue
+from jackfield.codec import Raw, RawValue, without_nulls
 
 
 def merged(target: RawValue, body: Raw) -> Raw:
@@ -15,5 +15,6 @@ def merged(target: RawValue, body: Raw) -> Raw:
         elif isinstance(value, dict):
             result[name] = merged(result.get(name), value)
         else:
-            result[name] = value
+            # A list is replaced as it is; what is null inside its items is absent there.
+            result[name] = without_nulls(value)
     return result

@@ -28,9 +28,10 @@ from jackfield.model.names import NEVER, Key, Seconds
 from jackfield.model.node import Node
 from jackfield.model.pod import Pod, PodCondition
 from jackfield.model.slice import DeviceClass, ResourceSlice
+from jackfield.model.taint import DeviceTaintRule
 from jackfield.ports import Clock, Cluster, Conflict, Gone, Refused, Retry
 
-_KINDS = (Node, DeviceClass, ResourceSlice, ResourceClaim, Pod)
+_KINDS = (Node, DeviceClass, DeviceTaintRule, ResourceSlice, ResourceClaim, Pod)
 _FIT = frozenset({Plugin.NODE_RESOURCES_FIT})
 _CLAIMS = frozenset({Plugin.DYNAMIC_RESOURCES})
 _DEALLOCATED = "deallocation of ResourceClaim completed"
@@ -102,6 +103,9 @@ class Scheduler:
             self._crew.start(follow(Node, Ear(self._node_put, self._node_gone, synced(Node))))
             self._crew.start(follow(DeviceClass, Ear(self._class_put, self._class_gone, synced(DeviceClass))))
             self._crew.start(
+                follow(DeviceTaintRule, Ear(self._rule_put, self._rule_gone, synced(DeviceTaintRule)))
+            )
+            self._crew.start(
                 follow(ResourceSlice, Ear(self._slice_put, self._slice_gone, synced(ResourceSlice)))
             )
             self._crew.start(
@@ -160,9 +164,8 @@ class Scheduler:
             try:
                 await self._binder.deallocate(claim)
             except (Conflict, Gone) as error:
-                message = str(
-                    error
-                )  # the claim has changed, and the event that says so lets the pod try again
+                # The claim has changed, and the event that says so lets the pod try again.
+                message = str(error)
             except (Refused, Retry) as error:
                 message = str(error)
                 self._queue.fail(entry, self._clock.now())
@@ -174,6 +177,7 @@ class Scheduler:
     async def _failed(self, entry: Entry, info: PodInfo, message: str) -> None:
         self.metrics.errors += 1
         self._queue.fail(entry, self._clock.now())
+        self._look_again()
         await self._tell(info, "SchedulerError", message)
 
     async def _tell(self, info: PodInfo, reason: str, message: str) -> None:
@@ -199,8 +203,7 @@ class Scheduler:
             await self._binder.unreserve(info, placed)
             self._cache.forget(info.uid)
             self._wake_pods(_FIT | _CLAIMS)
-            await self._failed(entry, info, f"running PreBind plugin {Plugin.DYNAMIC_RESOURCES}: {failed}")
-            self._look_again()
+            await self._failed(entry, info, str(failed))
             return
         self._count(placed, PreBind.SUCCESS, began)
         self.metrics.binds += 1
@@ -274,6 +277,13 @@ class Scheduler:
     def _class_gone(self, gone: DeviceClass) -> None:
         self._cache.drop_class(gone.key)
 
+    def _rule_put(self, new: DeviceTaintRule) -> None:
+        self._cache.put_rule(new)
+
+    def _rule_gone(self, gone: DeviceTaintRule) -> None:
+        self._cache.drop_rule(gone.key)
+        self._wake_pods(_CLAIMS)
+
     def _slice_put(self, new: ResourceSlice) -> None:
         self._cache.put_slice(new)
         self._wake_pods(_CLAIMS)
@@ -319,12 +329,14 @@ class Scheduler:
 
     def _leave_queue(self, pod: Pod) -> None:
         self._queue.remove(pod.key)
+        self._look_again()
         if not pod.spec.node_name:
             self._binder.give_up(pod.uid)
 
     def _pod_gone(self, pod: Pod) -> None:
         self._told.pop(pod.key, None)
         self._queue.remove(pod.key)
+        self._look_again()
         self._binder.give_up(pod.uid)
         if self._cache.drop_pod(pod.key):
             self._wake_pods(_FIT)

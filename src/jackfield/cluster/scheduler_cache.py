@@ -14,10 +14,12 @@ import msgspec
 from jackfield.cluster.filters import NodeInfo, PodInfo, requests
 from jackfield.core.allocate import Allocated, allocated
 from jackfield.model.claim import AllocationResult, ResourceClaim
-from jackfield.model.names import Key, NodeName, Uid, Version
+from jackfield.model.device import DeviceTaint
+from jackfield.model.names import DeviceID, Key, NodeName, Uid, Version
 from jackfield.model.node import Node
 from jackfield.model.pod import Pod
 from jackfield.model.slice import DeviceClass, ResourceSlice
+from jackfield.model.taint import DeviceTaintRule
 
 
 class SchedulerCache:
@@ -27,6 +29,9 @@ class SchedulerCache:
         self.pods: dict[Key, PodInfo] = {}
         self.claims: dict[Key, ResourceClaim] = {}
         self.slices: dict[Key, ResourceSlice] = {}
+        """As they are seen: with the taints that rules put on their devices."""
+        self._published: dict[Key, ResourceSlice] = {}
+        self._rules: dict[Key, DeviceTaintRule] = {}
         self.classes: dict[Key, DeviceClass] = {}
         self.names: list[NodeName] = []
         """The nodes that are there, in order."""
@@ -141,13 +146,55 @@ class SchedulerCache:
 
     def put_slice(self, new: ResourceSlice) -> None:
         """Take a slice as it is now."""
-        self.slices[new.key] = new
+        self._published[new.key] = new
+        self.slices[new.key] = self._tainted(new)
         self._offer()
 
     def drop_slice(self, key: Key) -> None:
         """Forget a slice."""
+        self._published.pop(key, None)
         self.slices.pop(key, None)
         self._offer()
+
+    def put_rule(self, new: DeviceTaintRule) -> None:
+        """Take a taint rule as it is now."""
+        self._rules[new.key] = new
+        self._taint_anew()
+
+    def drop_rule(self, key: Key) -> None:
+        """Forget a taint rule."""
+        self._rules.pop(key, None)
+        self._taint_anew()
+
+    def _taint_anew(self) -> None:
+        for key, published in self._published.items():
+            if self.slices[key] is not published or self._rules:
+                self.slices[key] = self._tainted(published)
+        self._offer()
+
+    def _tainted(self, published: ResourceSlice) -> ResourceSlice:
+        """Add the rules' taints; a slice that no rule means stays the very object it is."""
+        spec = published.spec
+        added = {
+            device.name: taints
+            for device in spec.devices
+            if (taints := self._taints(DeviceID(spec.driver, spec.pool.name, device.name)))
+        }
+        if not added:
+            return published
+        devices = tuple(
+            msgspec.structs.replace(one, taints=(*one.taints, *added[one.name])) if one.name in added else one
+            for one in spec.devices
+        )
+        return msgspec.structs.replace(published, spec=msgspec.structs.replace(spec, devices=devices))
+
+    def _taints(self, device: DeviceID) -> tuple[DeviceTaint, ...]:
+        return tuple(
+            rule.spec.taint
+            for rule in self._rules.values()
+            # As in 1.36 and 1.37, a rule that selects nothing in particular means every device.
+            if rule.spec.device_selector is None or rule.spec.device_selector.matches(device)
+        )
 
     def put_class(self, new: DeviceClass) -> None:
         """Take a class as it is now."""

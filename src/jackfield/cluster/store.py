@@ -17,7 +17,7 @@ from jackfield.cluster.history import EVENTS_MAX, Event, EventType, History, Sto
 from jackfield.codec import Raw, kinds
 from jackfield.codec.kinds import Kind
 from jackfield.model.meta import Object
-from jackfield.model.names import NO_TIME, Key, Seconds, Uid, Version, rfc3339
+from jackfield.model.names import NEVER, NO_TIME, Key, Seconds, Time, Uid, Version, rfc3339
 from jackfield.model.pod import Pod
 
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
@@ -66,6 +66,7 @@ class Store:
         self._now = now
         self._dice = dice
         self._version = 0
+        self._spelt = (NEVER, NO_TIME)
         self._tables: dict[Kind, dict[Key, Stored]] = {kind: {} for kind in kinds.KINDS}
         self._histories = {kind: History(events_max) for kind in kinds.KINDS}
         self._listeners: dict[Kind, list[Listener]] = {kind: [] for kind in kinds.KINDS}
@@ -127,7 +128,7 @@ class Store:
             raise errors.already_exists(names, key)
         admission.prepare_create(names, new)
         metadata["uid"] = str(uuid.UUID(int=self._dice.getrandbits(128), version=4))
-        metadata["creationTimestamp"] = rfc3339(self._now())
+        metadata["creationTimestamp"] = self._time()
         self._clear(names)
         return self._commit(names, None, new, ((), write))
 
@@ -173,7 +174,7 @@ class Store:
         """Bind a pod to a node, as the scheduler's `binding` subresource does."""
         old = self.get(Pod, key)
         self._check(old, when)
-        new = admission.bound(old.raw, node, rfc3339(self._now()))
+        new = admission.bound(old.raw, node, self._time())
         return self._commit(old.kind, old, new, (old.managers, PLAIN))
 
     def delete(
@@ -230,7 +231,7 @@ class Store:
     def _commit(self, kind: Kind, old: Stored | None, new: Raw, how: tuple[Managers, Write]) -> Stored:
         """Complete, check and store a new version; nothing happens if nothing would change."""
         managers, write = how
-        admission.complete(kind, new, rfc3339(self._now()))
+        admission.complete(kind, new, self._time())
         if old is not None:
             new = admission.settled(kind, old.raw, new)
             if managers is old.managers and managers:
@@ -278,7 +279,7 @@ class Store:
             typed = codec.decode(kind.type, raw)
         except codec.BadObject as error:
             raise admission.undecodable(kind, error) from error
-        return Stored(kind, version, raw, typed, managers, rfc3339(self._now()) if managers else NO_TIME)
+        return Stored(kind, version, raw, typed, managers, self._time() if managers else NO_TIME)
 
     def _tell(self, event: Event) -> None:
         kind = event.stored.kind
@@ -286,7 +287,14 @@ class Store:
         for listener in self._listeners[kind]:
             listener(event)
 
-    # --- names and preconditions
+    # --- names, times and preconditions
+
+    def _time(self) -> Time:
+        """Return the time as objects spell it; spelt once for all that happens at that instant."""
+        now = self._now()
+        if now != self._spelt[0]:
+            self._spelt = (now, rfc3339(now))
+        return self._spelt[1]
 
     def _name(self, kind: Kind, metadata: Raw) -> None:
         prefix = metadata.get("generateName")

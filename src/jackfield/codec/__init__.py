@@ -2,7 +2,7 @@
 
 from jackfield.codec.decoding import BadObject, Listing, decode, decode_list, decode_many
 from jackfield.codec.encoding import encode
-from jackfield.codec.wire import Raw, RawValue, copied, without_nulls
+from jackfield.codec.wire import Raw, RawValue, copied, dig, objects, without_nulls
 
 __all__ = [
     "BadObject",
@@ -13,6 +13,8 @@ __all__ = [
     "decode",
     "decode_list",
     "decode_many",
+    "dig",
     "encode",
+    "objects",
     "without_nulls",
 ]

@@ -15,6 +15,7 @@ from jackfield.model.meta import Object
 from jackfield.model.node import Node
 from jackfield.model.pod import Pod
 from jackfield.model.slice import DeviceClass, ResourceSlice
+from jackfield.model.taint import DeviceTaintRule
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -49,6 +50,7 @@ TYPES: tuple[type[Object], ...] = (
     ResourceSlice,
     ResourceClaim,
     ResourceClaimTemplate,
+    DeviceTaintRule,
     ComposabilityRequest,
     ComposableResource,
 )

@@ -23,6 +23,18 @@ def copied(value: RawValue) -> RawValue:
     return value
 
 
+def dig(value: RawValue, *names: str) -> RawValue:
+    """Return what lies that deep in an object, or None where something on the way is missing or no object."""
+    for name in names:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def objects(value: RawValue) -> list[Raw]:
+    """Return the objects of what should be a list of them; decoding complains of the rest."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
 OPAQUE = ("parameters", "data")
 """Members that belong to somebody else, in which null may mean something."""
 

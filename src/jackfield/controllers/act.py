@@ -27,7 +27,7 @@ from jackfield.model.composition import (
 from jackfield.model.fabric import Done, Failed, Order, Progress, Working
 from jackfield.model.host import Facts, Prepared
 from jackfield.model.meta import Condition, Object, with_condition
-from jackfield.model.names import FabricName, Key, NodeName, Version, named, rfc3339
+from jackfield.model.names import FabricName, Key, NodeName, Version, named, rfc3339, rfc3339_micro
 from jackfield.model.node import FAILURES, Node
 from jackfield.model.plan import (
     AddNode,
@@ -318,7 +318,7 @@ async def _sent(verb: str, action: Attach | Detach, hands: Hands) -> Version:
     """Write what is about to be asked of a manager that would do it twice."""
     if not action.mark_sent:
         return action.version
-    note = {SENT: f"{verb} {rfc3339(hands.world.clock.now())}"}
+    note = {SENT: f"{verb} {rfc3339_micro(hands.world.clock.now())}"}  # a whole second would be too early
     return await _annotate(hands, action.resource, action.version, note)
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from jackfield.cluster.api import NEWS_MAX, Client, EmbeddedCluster
 from jackfield.cluster.claims import PROTECTION
@@ -17,7 +17,7 @@ from jackfield.model.meta import Object
 from jackfield.model.names import Key, Seconds, named
 from jackfield.model.node import Node
 from jackfield.model.pod import Pod
-from jackfield.ports import Refused, T
+from jackfield.ports import Change, Refused, Retry, Synced, T
 
 STATUS = Write(status=True)
 POD = Key("d", "p")
@@ -25,24 +25,28 @@ ROUNDS_MAX = 1000
 
 
 class StandingClock:
-    """A clock for those who never wait."""
+    """A clock that stands, and notes who waits."""
+
+    def __init__(self) -> None:
+        self.slept: list[Seconds] = []
 
     def now(self) -> Seconds:
         return Seconds(1.7e9)
 
     async def sleep(self, duration: Seconds) -> None:
-        raise AssertionError(f"nobody should wait here, least of all {duration} seconds")
+        self.slept.append(duration)
 
 
 class Bench:
     """A cluster with both controllers, and a way to let them finish."""
 
     def __init__(self, handle: type[Client] = Client) -> None:
-        self.store = Store(StandingClock().now, random.Random("controllers"))  # noqa: S311 - no cryptography
+        self.clock = StandingClock()
+        self.store = Store(self.clock.now, random.Random("controllers"))  # noqa: S311 - no cryptography
         self.cluster = EmbeddedCluster(self.store)
         self.client = self.cluster.client("controllers", handle)
-        self.manager = ControllerManager(self.client, StandingClock())
-        self.collector = Collector(self.client, StandingClock())
+        self.manager = ControllerManager(self.client, self.clock)
+        self.collector = Collector(self.client, self.clock)
 
     async def settle(self) -> None:
         """Let the controllers run until the cluster has been the same for a while."""
@@ -247,6 +251,73 @@ def test_a_claim_that_is_refused_is_told_of_on_its_pod() -> None:
         assert event.object.involved_object.name == "p"
 
     played(scene, NoClaims)
+
+
+class Busy(Client):
+    """A cluster that has no time for the first creation."""
+
+    async def create(self, new: T) -> T:
+        if self.calls["create", type(new).__name__] == 0:
+            self.calls["create", type(new).__name__] += 1
+            raise Retry("busy", Seconds(5.0))
+        return await super().create(new)
+
+
+def test_what_could_not_be_done_is_done_later() -> None:
+    async def scene(bench: Bench) -> None:
+        bench.make(ResourceClaimTemplate, "t", spec={"spec": REQUESTS})
+        bench.make(Pod, "p", spec=TEMPLATED)
+        await bench.settle()
+        assert len(bench.names(ResourceClaim)) == 1
+        assert bench.clock.slept == [5.0]
+
+    played(scene, Busy)
+
+
+class DeafToNodes(Client):
+    """A cluster whose news of nodes never comes."""
+
+    def watch(self, kind: type[T]) -> AsyncGenerator[Change, None]:
+        return _nothing(kind) if kind is Node else super().watch(kind)
+
+
+class DeafToPods(Client):
+    """A cluster whose news of pods never comes."""
+
+    def watch(self, kind: type[T]) -> AsyncGenerator[Change, None]:
+        return _nothing(kind) if kind is Pod else super().watch(kind)
+
+
+async def _nothing(kind: type[Object]) -> AsyncGenerator[Change, None]:
+    yield Synced(kind, frozenset())
+    await asyncio.get_running_loop().create_future()
+
+
+def test_a_pod_does_not_go_because_the_news_of_its_node_is_late() -> None:
+    async def scene(bench: Bench) -> None:
+        bench.make(Node, "n")
+        bench.make(Pod, "p", spec={"containers": [{"name": "c"}], "nodeName": "n"})
+        await bench.settle()
+        assert bench.names(Pod) == ["p"]
+
+    played(scene, DeafToNodes)
+
+
+def test_a_claim_is_not_taken_from_a_pod_because_the_news_of_it_is_late() -> None:
+    async def scene(bench: Bench) -> None:
+        bench.make(Node, "n")
+        bench.make(Pod, "p", spec={**SHARED, "nodeName": "n"})
+        bench.make(ResourceClaim, "shared", spec=REQUESTS)
+        uid = bench.store.get(Pod, POD).object.uid
+        status = {
+            "allocation": {"devices": {"results": [RESULT]}},
+            "reservedFor": [{"resource": "pods", "name": "p", "uid": uid}],
+        }
+        bench.store.patch(ResourceClaim, Key("d", "shared"), {"status": status}, STATUS)
+        await bench.settle()
+        assert "allocation" in bench.store.get(ResourceClaim, Key("d", "shared")).raw["status"]
+
+    played(scene, DeafToPods)
 
 
 def test_controllers_that_start_again_find_everything_as_it_should_be() -> None:

@@ -84,7 +84,7 @@ def test_a_failure_condition_costs_two_more_cycles_and_the_claim_is_allocated_an
         assert scheduler.metrics.deallocations == 1
         told = [one.message for one in stage.events("FailedScheduling")]
         assert told == [
-            'running PreBind plugin DynamicResources: claim c binding failed: reason=Test, message=""',
+            'running PreBind plugin "DynamicResources": claim c binding failed: reason=Test, message=""',
             f"0/2 nodes are available: 2 {NOT_AVAILABLE}. deallocation of ResourceClaim completed",
         ]
 

@@ -155,6 +155,7 @@ def test_a_bind_that_failed_is_tried_again() -> None:
         await stage.put(pod("p"))
         await stage.wait(0.5)
         assert not await stage.node_of("p")
+        assert await stage.message("p") == 'running Bind plugin "DefaultBinder": no answer'
         await stage.wait(1)
         assert await stage.node_of("p")
         assert scheduler.metrics.cycles == 2

@@ -146,7 +146,7 @@ def places(value: RawValue) -> list[tuple[RawValue, RawValue]]:
 
 
 @given(st.sampled_from(sorted(SOUND, key=lambda one: one.__name__)), st.data())
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_nonsense_is_refused_and_changes_nothing(kind: type[Object], data: st.DataObject) -> None:
     store = Store(lambda: Seconds(1.7e9), random.Random("nonsense"))  # noqa: S311 - no cryptography
     store.create(kind, SOUND[kind])

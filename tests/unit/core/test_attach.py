@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 import pytest
-from unit.core.plans import reasons, steps, words
 
 from jackfield.controllers.store import Store
 from jackfield.core import attach
@@ -26,6 +25,7 @@ from jackfield.model.policy import DeviceModel, Policy
 from jackfield.model.view import Delta, FactsChanged, InventoryChanged, ObjectChanged
 from jackfield.testing import builders as b
 from jackfield.testing.overrides import point
+from unit.core.plans import reasons, steps, words
 
 CR = "rack-a-a100-1"
 SEEN = (Condition(VISIBLE, "True"),)

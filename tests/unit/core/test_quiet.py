@@ -4,16 +4,15 @@ from typing import NamedTuple
 
 import pytest
 from msgspec.structs import replace
-from unit.core.plans import reasons, steps, words
 
 from jackfield.controllers.store import Store
 from jackfield.core import attach, quiet
 from jackfield.model.composition import ComposableResource, ResourceState
 from jackfield.model.fabric import FabricDevice, Machine, Traits
-from jackfield.model.names import NEVER, ModelName, NodeName, PhysicalID, Seconds, Version
+from jackfield.model.names import NEVER, ModelName, NodeName, PhysicalID, Seconds, Version, rfc3339_micro
 from jackfield.model.plan import Adopt, Attach, Detach, MarkState, Phase, Plan
 from jackfield.testing import builders as b
-from jackfield.testing.overrides import point
+from unit.core.plans import reasons, steps, words
 
 POLICY = b.policy()
 CALL = Seconds(180.0)
@@ -24,7 +23,7 @@ LONG_AGO = b.NOW - 1000
 
 
 def sent(verb: str, ago: float) -> str:
-    return f"{verb} {point(b.NOW - ago)}"
+    return f"{verb} {rfc3339_micro(Seconds(b.NOW - ago))}"
 
 
 def slot(number: int = 0, **meta: object) -> ComposableResource:
@@ -82,7 +81,7 @@ ATTACHES = {
         (slot(sent=sent("attach", 9)),), says="asked again only when quiet", again_at=SOON
     ),
     "nor just before its time is over": Row(
-        (slot(sent=sent("attach", 179.5)),), says="only when quiet", again_at=Seconds(b.NOW + 0.0)
+        (slot(sent=sent("attach", 179.5)),), says="only when quiet", again_at=Seconds(b.NOW + 0.5)
     ),
     "a call is repeated when all is quiet": Row(
         (slot(sent=sent("attach", 180)),), do=(ATTACH,), says="all is quiet and nothing came", again_at=SOON
@@ -158,7 +157,10 @@ DETACHES = {
         again_at=SOON,
     ),
     "nor just before its time is over": Row(
-        (leaving(physical="p1", sent=sent("detach", 179.5)),), (gpu(1),), says="take it back", again_at=b.NOW
+        (leaving(physical="p1", sent=sent("detach", 179.5)),),
+        (gpu(1),),
+        says="take it back",
+        again_at=Seconds(b.NOW + 0.5),
     ),
     "a call is repeated when all is quiet": Row(
         (leaving(physical="p1", sent=sent("detach", 180)),),

@@ -12,7 +12,7 @@ from jackfield.cluster import errors
 from jackfield.cluster.errors import Cause
 from jackfield.cluster.validate import formats, slices
 from jackfield.cluster.validate.checks import limited, named, node_selector, one_of, unique
-from jackfield.codec import Raw
+from jackfield.codec import Raw, dig, objects
 from jackfield.model.claim import (
     AllocatedDeviceStatus,
     AllocationResult,
@@ -52,7 +52,7 @@ def status(old: ResourceClaim, new: ResourceClaim, raw: Raw) -> Iterator[Cause]:
         yield from _reserved(old, new)
     if old.status.devices != new.status.devices:
         yield from _devices(new.status)
-    for index, entry in enumerate(raw.get("status", {}).get("devices", ())):
+    for index, entry in enumerate(objects(dig(raw, "status", "devices"))):
         yield from _data(f"status.devices[{index}]", entry)
 
 
@@ -131,9 +131,10 @@ def _condition(field: str, found: Condition) -> Iterator[Cause]:
 
 def _data(field: str, entry: Raw) -> Iterator[Cause]:
     """Yield what is wrong with what a driver adds of its own; nobody here reads it, so it has no type."""
-    if "data" in entry and not isinstance(entry["data"], dict):
+    data = entry.get("data", {})
+    if not isinstance(data, dict):
         yield errors.invalid_value(f"{field}.data", "", "must be a valid JSON object")
-    elif len(msgspec.json.encode(entry.get("data"))) > PARAMETERS_BYTES_MAX:
+    elif data and len(msgspec.json.encode(data)) > PARAMETERS_BYTES_MAX:
         yield errors.too_long(f"{field}.data", PARAMETERS_BYTES_MAX)
     network = entry.get("networkData")
     if isinstance(network, dict):

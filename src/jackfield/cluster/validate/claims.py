@@ -11,7 +11,7 @@ from jackfield.cluster.errors import Cause
 from jackfield.cluster.validate import allocations, expressions, formats
 from jackfield.cluster.validate.allocations import amounts, opaque, references, request_names, toleration
 from jackfield.cluster.validate.checks import Change, labels, limited, named, one_of, unique
-from jackfield.codec import Raw, RawValue
+from jackfield.codec import RawValue, dig, objects
 from jackfield.model.claim import (
     DeviceClaim,
     DeviceRequest,
@@ -71,13 +71,13 @@ def template(change: Change) -> Iterator[Cause]:
         if change.wants:
             yield errors.invalid_value("spec", "", _IMMUTABLE)
         return
-    written = change.raw.get("spec", {}).get("metadata") or {}
+    written = dig(change.raw, "spec", "metadata") or {}
     for name in written:
         if name not in ("labels", "annotations", "creationTimestamp"):
             yield errors.forbidden(f"spec.metadata.{name}", "only labels and annotations may be set")
     yield from labels("spec.metadata.labels", new.spec.metadata.labels)
     yield from _device_claim("spec.spec.devices", new.spec.spec.devices)
-    yield from _counted_all("spec.spec.devices", change.raw["spec"].get("spec", {}))
+    yield from _counted_all("spec.spec.devices", dig(change.raw, "spec", "spec"))
 
 
 # --- what is asked for
@@ -101,9 +101,9 @@ def _device_claim(field: str, found: DeviceClaim) -> Iterator[Cause]:
         yield from opaque(at, config.opaque)
 
 
-def _counted_all(field: str, spec: Raw) -> Iterator[Cause]:
+def _counted_all(field: str, spec: RawValue) -> Iterator[Cause]:
     """Yield a cause for every request that wants all devices and yet says how many."""
-    for index, request in enumerate(spec.get("devices", {}).get("requests", ())):
+    for index, request in enumerate(objects(dig(spec, "devices", "requests"))):
         at = f"{field}.requests[{index}]"
         wishes: dict[str, RawValue] = {
             f"{at}.firstAvailable[{place}]": one

@@ -10,7 +10,7 @@ from jackfield.cluster import errors
 from jackfield.cluster.errors import Cause
 from jackfield.cluster.validate import formats
 from jackfield.cluster.validate.checks import Change, limited, named, node_selector, one_of, unique
-from jackfield.codec import Raw
+from jackfield.codec import Raw, dig, objects
 from jackfield.model.event import Event
 from jackfield.model.lease import Lease
 from jackfield.model.node import Node
@@ -129,10 +129,11 @@ def _claims_used(raw: Raw, names: frozenset[str]) -> Iterator[Cause]:
     """Yield a cause for every claim that a container uses and the pod does not name."""
     for field in ("containers", "initContainers"):
         for index, container in enumerate(raw["spec"].get(field, ())):
-            for place, used in enumerate((container.get("resources") or {}).get("claims", ())):
-                if used.get("name") not in names:
+            for place, used in enumerate(objects(dig(container, "resources", "claims"))):
+                name = str(used.get("name", ""))
+                if name not in names:
                     at = f"spec.{field}[{index}].resources.claims[{place}].name"
-                    yield Cause(at, f'Not found: "{used.get("name")}"', "FieldValueNotFound")
+                    yield Cause(at, f'Not found: "{name}"', "FieldValueNotFound")
 
 
 def _pod_unchanged(old: Pod, change: Change) -> Iterator[Cause]:

@@ -23,6 +23,7 @@ _RULES: Mapping[str, Callable[[Change], Iterator[Cause]]] = {
     "DeviceClass": claims.device_class,
     "ResourceClaim": claims.claim,
     "ResourceClaimTemplate": claims.template,
+    "DeviceTaintRule": slices.taint_rule,
     "ComposabilityRequest": compositions.request,
     "ComposableResource": compositions.resource,
 }

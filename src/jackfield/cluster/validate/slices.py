@@ -19,6 +19,7 @@ from jackfield.model.device import (
     DeviceTaint,
 )
 from jackfield.model.slice import ResourceSlice, ResourceSliceSpec
+from jackfield.model.taint import DeviceTaintRule, DeviceTaintSelector
 
 DEVICES_MAX: Final = 128
 DEVICES_MAX_WITH_EXTRAS: Final = 64
@@ -63,6 +64,22 @@ def resource_slice(change: Change) -> Iterator[Cause]:
     yield from _counter_sets(new.spec)
     known = {one.name: one for one in old.spec.devices} if isinstance(old, ResourceSlice) else {}
     yield from _devices(new.spec, known)
+
+
+def taint_rule(change: Change) -> Iterator[Cause]:
+    """Yield what is wrong with a rule that taints devices."""
+    if not change.wants:
+        return
+    new = change.new
+    assert isinstance(new, DeviceTaintRule)
+    selector = new.spec.device_selector or DeviceTaintSelector()
+    if selector.driver is not None:
+        yield from named("spec.deviceSelector.driver", selector.driver, formats.driver)
+    if selector.pool is not None:
+        yield from named("spec.deviceSelector.pool", selector.pool, formats.pool)
+    if selector.device is not None:
+        yield from named("spec.deviceSelector.device", selector.device, formats.label)
+    yield from _taint("spec.taint", new.spec.taint)
 
 
 def _unchanged(old: ResourceSliceSpec, new: ResourceSliceSpec) -> Iterator[Cause]:

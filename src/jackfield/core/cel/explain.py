@@ -142,9 +142,7 @@ def _shown(value: object) -> str:
         case list():
             return f"[{', '.join(map(_shown, value))}]"
         case Semver():
-            pre = f"-{'.'.join(map(str, value.pre))}" if value.pre else ""
-            build = f"+{'.'.join(value.build)}" if value.build else ""
-            return f"{value.major}.{value.minor}.{value.patch}{pre}{build}"
+            return value.text
         case bool() | int() | float():
             return text_of(value)
         case Quantity():

@@ -9,7 +9,7 @@ from typing import Final
 
 from jackfield.core.cel import library, operators, runtime
 from jackfield.core.cel.faults import CelError
-from jackfield.core.cel.regex import PatternError, pattern
+from jackfield.core.cel.regex import PatternError, found_in
 from jackfield.core.cel.shapes import Bind, Loop, shape
 from jackfield.core.cel.syntax import (
     Call,
@@ -273,7 +273,7 @@ class Renderer:
         left, right = expr.operands
         match expr.function:
             case "matches" if (known := _pattern(right)) is not None:
-                return f"({self._keep(known)}.search({self.render(left, scope)}) is not None)"
+                return f"{self._keep(known)}({self.render(left, scope)})"
             case "startsWith" | "endsWith" if self._static(right) == "string":
                 name = expr.function.lower()
                 return f"{self.render(left, scope)}.{name}({self.render(right, scope)})"
@@ -412,7 +412,7 @@ def _chain(expr: Expr, function: str) -> list[Expr]:
 
 def _pattern(expr: Expr) -> object:
     try:
-        return pattern(expr.value) if isinstance(expr, Const) and isinstance(expr.value, str) else None
+        return found_in(expr.value) if isinstance(expr, Const) and isinstance(expr.value, str) else None
     except PatternError:
         return None
 

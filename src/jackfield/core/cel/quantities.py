@@ -149,12 +149,11 @@ def _pre_release(text: str) -> int | str:
     return text
 
 
-def _build(text: str) -> str:
+def _check_build(text: str) -> None:
     if not text:
         raise CelError("Build meta data is empty")
     if not _WORD.issuperset(text):
         raise CelError(f'Invalid character(s) found in build meta data "{text}"')
-    return text
 
 
 def _normalised(text: str) -> str:

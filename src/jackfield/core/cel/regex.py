@@ -3,6 +3,7 @@
 Knows the library, which is imported when first needed. Must not know anything else.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
@@ -31,6 +32,13 @@ def pattern(text: str) -> Any:  # noqa: ANN401 - the library has no types
         reason = error.args[0] if error.args else ""
         reason = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
         raise PatternError(f"error parsing regexp: {reason}") from error
+
+
+@lru_cache(maxsize=_PATTERNS_MAX)
+def found_in(expression: str) -> Callable[[str], bool]:
+    """Return a test for texts that hold a pattern; raises PatternError. It remembers: devices' attributes repeat."""
+    search = pattern(expression).search
+    return lru_cache(maxsize=_PATTERNS_MAX)(lambda text: search(text) is not None)
 
 
 @overload("matches", str, str)

@@ -37,14 +37,9 @@ class Semver(msgspec.Struct, frozen=True, eq=False):
     major: int
     minor: int
     patch: int
-    pre: tuple[int | str, ...] = ()
-    build: tuple[str, ...] = ()
-
-    @property
-    def order(self) -> tuple[object, ...]:
-        """Sorts as versions do: no pre-release last, numbers before words."""
-        pre = tuple((0, one, "") if isinstance(one, int) else (1, 0, one) for one in self.pre)
-        return (self.major, self.minor, self.patch, not pre, pre)
+    order: tuple[object, ...]
+    """Sorts as versions do: no pre-release last, numbers before words."""
+    text: str = ""
 
     def __eq__(self, other: object) -> bool:
         # Plain comparison is for the fast rendering only; with anything else Kubernetes' answer depends on the side.

@@ -106,7 +106,7 @@ def _signed(value: int) -> int:
     return value - (_SIGN << 1) if value >= _SIGN else value
 
 
-def _type(data: bytes) -> Type:  # noqa: PLR0911, C901 - one arm per kind of type
+def _type(data: bytes) -> Type:  # noqa: PLR0911, PLR0912, C901 - one arm per kind of type
     for number, value in _fields(data):
         match number, value:
             case 1, _:

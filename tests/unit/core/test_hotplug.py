@@ -1,0 +1,168 @@
+"""What a node does about a resource that is for it: look, report, release."""
+
+from typing import NamedTuple
+
+import pytest
+
+from jackfield.core import hotplug
+from jackfield.model.composition import RELEASED, VISIBLE, ComposableResource, ResourceState
+from jackfield.model.host import Facts, Prepared, Seen
+from jackfield.model.meta import Condition
+from jackfield.model.names import NEVER, Key, NodeName, PhysicalID, Seconds, Uid, Version
+from jackfield.model.plan import MarkVisible, Phase, Release
+from jackfield.model.policy import Policy
+from jackfield.model.view import Delta, FactsChanged, InventoryChanged, ObjectChanged
+from jackfield.testing import builders as b
+from unit.core.plans import reasons, steps, words
+
+CR = "rack-a-a100-1"
+ONE = Seen(PhysicalID("1"), "GPU-1", "0000:10:00.0")
+TWO = Seen(PhysicalID("2"), "GPU-2")
+USED = Prepared(Uid("u"), Key("default", "c"), PhysicalID("1"), "fabric.jackfield.dev/rack-a/a100-1")
+NOTHING_SEEN = Facts()
+ATTACHING, DETACHING = ResourceState.ATTACHING, ResourceState.DETACHING
+
+
+class Row(NamedTuple):
+    """A resource and what its node knows, and what is to come of it."""
+
+    there: ComposableResource
+    facts: Facts = NOTHING_SEEN
+    do: tuple[str, ...] = ()
+    wait: tuple[str, ...] = ()
+    says: str = ""
+    again_at: Seconds = NEVER
+    policy: Policy = b.policy()
+
+
+RESCAN, VISIBLY = "Rescan resource/rack-a-a100-1", "MarkVisible resource/rack-a-a100-1"
+LETS_GO = "Release resource/rack-a-a100-1"
+
+ROWS = {
+    "nothing is attached yet": Row(b.resource(state=ATTACHING), Facts((ONE,))),
+    "attached and out of sight": Row(
+        b.resource(state=ATTACHING, physical="1"),
+        Facts((TWO,)),
+        do=(RESCAN,),
+        wait=("Visible",),
+        says="1 to come into sight",
+        again_at=Seconds(b.NOW + 1),
+    ),
+    "attached and in sight": Row(b.resource(state=ATTACHING, physical="1"), Facts((TWO, ONE)), do=(VISIBLY,)),
+    "already reported": Row(
+        b.resource(state=ATTACHING, physical="1", conditions=(Condition(VISIBLE, "True"),)), Facts((ONE,))
+    ),
+    "reported as out of sight": Row(
+        b.resource(state=ATTACHING, physical="1", conditions=(Condition(VISIBLE, "False"),)),
+        Facts((ONE,)),
+        do=(VISIBLY,),
+    ),
+    "new": Row(b.resource(state=ResourceState.NEW, physical="1")),
+    "online": Row(b.resource(physical="1"), Facts((ONE,), (USED,))),
+    "deleting": Row(b.resource(state=ResourceState.DELETING, physical="1")),
+    "nobody has it": Row(
+        b.resource(state=DETACHING, physical="1"),
+        Facts((ONE,)),
+        do=(LETS_GO,),
+        says="nothing on the node uses it",
+    ),
+    "somebody has it": Row(
+        b.resource(state=DETACHING, physical="1"),
+        Facts((ONE,), (USED,)),
+        wait=("Held",),
+        says="claim default/c to be unprepared",
+    ),
+    "somebody has another": Row(
+        b.resource(state=DETACHING, physical="2"), Facts((TWO,), (USED,)), do=(LETS_GO,)
+    ),
+    "somebody has it, and force is asked for": Row(
+        b.resource(state=DETACHING, physical="1", force=True),
+        Facts((ONE,), (USED,)),
+        do=(LETS_GO,),
+        says="forced, though claim default/c has it",
+    ),
+    "released already": Row(
+        b.resource(state=DETACHING, physical="1", conditions=(Condition(RELEASED, "True"),)), Facts((ONE,))
+    ),
+    "nothing was ever attached": Row(b.resource(state=DETACHING), Facts((ONE,), (USED,)), do=(LETS_GO,)),
+    "another driver's device": Row(
+        b.resource(b.device("gpu.example.com/a100-fabricrack-a/a100-1"), state=DETACHING, physical="1"),
+        policy=b.policy(b.model("A100", driver="gpu.example.com")),
+    ),
+    "a model that has left the policy": Row(
+        b.resource(state=DETACHING, physical="1"), do=(LETS_GO,), policy=b.policy("T4")
+    ),
+}
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+def test_what_a_node_does_about_a_resource(row: Row) -> None:
+    plan = hotplug.decide(b.world(row.there, facts={"n1": row.facts}), CR, row.policy, b.NOW)
+    assert steps(plan) == row.do
+    assert reasons(plan) == row.wait
+    assert row.says in words(plan)
+    assert plan.again_at == row.again_at
+
+
+@pytest.mark.parametrize(
+    ("there", "facts"),
+    [
+        ((), {"n1": Facts()}),
+        ((b.resource(state=DETACHING),), {"n2": Facts()}),
+        ((b.resource(state=DETACHING),), {}),
+    ],
+    ids=["no resource", "another node's eyes", "no eyes"],
+)
+def test_a_node_leaves_alone_what_is_not_its_own(
+    there: tuple[ComposableResource, ...], facts: dict[str, Facts]
+) -> None:
+    plan = hotplug.decide(b.world(*there, facts=facts), CR, b.policy(), b.NOW)
+    assert (plan.actions, plan.waiting) == ((), ())
+
+
+def test_what_is_seen_is_written_on_the_very_resource_that_was_decided_on() -> None:
+    there = b.world(b.resource(state=ATTACHING, physical="1", version="7"), facts={"n1": Facts((ONE,))})
+    assert hotplug.decide(there, CR, b.policy(), b.NOW).actions == (
+        MarkVisible(
+            phase=Phase.VISIBLE,
+            resource=CR,
+            version=Version("7"),
+            device="GPU-1",
+            message="seen as GPU-1 at 0000:10:00.0",
+            because="n1 sees it",
+        ),
+    )
+
+
+def test_an_address_that_is_not_known_is_said_to_be_so() -> None:
+    there = b.world(b.resource("a100-2", state=ATTACHING, physical="2"), facts={"n1": Facts((TWO,))})
+    (action,) = hotplug.decide(there, "rack-a-a100-2", b.policy(), b.NOW).actions
+    assert isinstance(action, MarkVisible)
+    assert action.message == "seen as GPU-2 at an unknown address"
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_release_carries_version_device_and_force(*, force: bool) -> None:
+    there = b.world(
+        b.resource(state=DETACHING, physical="1", version="8", force=force), facts={"n1": Facts()}
+    )
+    (action,) = hotplug.decide(there, CR, b.policy(), b.NOW).actions
+    assert isinstance(action, Release)
+    assert (action.node, action.version, action.device, action.force) == ("n1", "8", "1", force)
+    assert action.phase is Phase.DETACHED
+
+
+@pytest.mark.parametrize(
+    ("delta", "woken"),
+    [
+        (ObjectChanged(None, b.resource("a100-7")), ("rack-a-a100-7",)),
+        (ObjectChanged(None, b.resource("a100-7", on="n2")), ()),
+        (ObjectChanged(b.resource("a100-7"), None), ()),
+        (ObjectChanged(None, b.node()), ()),
+        (FactsChanged(b.NODE), (CR,)),
+        (FactsChanged(NodeName("n2")), ()),
+        (InventoryChanged(b.FABRIC, (b.NODE,), ()), ()),
+    ],
+)
+def test_a_node_is_woken_by_what_it_sees_and_by_its_resources(delta: Delta, woken: tuple[str, ...]) -> None:
+    assert hotplug.wakes(b.world(b.resource(), facts={"n1": Facts()}), b.policy(), delta) == woken

@@ -1,0 +1,93 @@
+"""Claims left over are cleared, and no other (rule 17)."""
+
+import pytest
+
+from jackfield.core import leftover
+from jackfield.model.composition import Record
+from jackfield.model.meta import Object
+from jackfield.model.names import Key, Uid, Version
+from jackfield.model.plan import ClearClaim, Phase
+from jackfield.model.view import Delta, FactsChanged, ObjectChanged
+from jackfield.testing import builders as b
+from unit.core.plans import reasons, steps, words
+
+KEY = Key("default", "c")
+LEFT = b.claim("c", uid="u")
+RECORD = Record(KEY, Uid("u"), Version("1"))
+CLEAR = ("ClearClaim claim/default/c",)
+
+ROWS: dict[str, tuple[tuple[Object, ...], tuple[str, ...], str]] = {
+    "left over": ((LEFT,), CLEAR, ""),
+    "gone": ((), (), ""),
+    "not allocated": ((b.claim("c", devices=()),), (), ""),
+    "reserved": ((b.claim("c", reserved=("p",)),), (), ""),
+    "a pod waits for it": ((LEFT, b.pod("p", "c")), (), "Pod"),
+    "a pod that has finished does not": ((LEFT, b.pod("p", "c", phase="Succeeded")), CLEAR, ""),
+    "another's pod does not": ((LEFT, b.pod("p", "d")), CLEAR, ""),
+    "another driver's device": ((b.claim("c", devices=("gpu.example.com/n1/gpu-0",)),), (), ""),
+    "a device that came without our condition": ((b.claim("c", waits=()),), (), ""),
+    "its device is held for it": ((LEFT, b.resource(holder="u")), (), "Held"),
+    "held for it on another node": ((LEFT, b.resource(holder="u", on="n2")), (), "Held"),
+    "its device is held for another": ((LEFT, b.resource(holder="v")), CLEAR, ""),
+    "recorded and not held": ((LEFT, b.resource(record=RECORD)), CLEAR, ""),
+    "held, one of two": (
+        (b.claim("c", uid="u", devices=("a100-1", "a100-2")), b.resource("a100-2", holder="u")),
+        (),
+        "Held",
+    ),
+}
+
+
+@pytest.mark.parametrize(("there", "do", "wait"), ROWS.values(), ids=ROWS)
+def test_a_claim_left_over_is_cleared(there: tuple[Object, ...], do: tuple[str, ...], wait: str) -> None:
+    plan = leftover.decide(b.world(*there), KEY, b.policy(), b.NOW)
+    assert steps(plan) == do
+    assert reasons(plan) == ((wait,) if wait else ())
+
+
+@pytest.mark.parametrize("ready", [False, True])
+def test_a_claim_that_is_ready_is_cleared_only_after_a_live_look_at_the_pods(*, ready: bool) -> None:
+    there = b.world(b.claim("c", uid="u", version="9", ready=ready))
+    assert leftover.decide(there, KEY, b.policy(), b.NOW).actions == (
+        ClearClaim(
+            phase=Phase.ALLOCATED,
+            claim=KEY,
+            uid=Uid("u"),
+            version=Version("9"),
+            ask_pods=ready,
+            because="it is allocated, reserved for nobody, and no pod waits for it",
+        ),
+    )
+
+
+def test_whoever_is_waited_for_is_named() -> None:
+    plan = leftover.decide(b.world(LEFT, b.pod("p", "c")), KEY, b.policy(), b.NOW)
+    assert words(plan) == "pod default/p to be scheduled"
+    plan = leftover.decide(b.world(LEFT, b.resource(holder="u")), KEY, b.policy(), b.NOW)
+    assert words(plan) == "its device to be unprepared"
+
+
+POD = b.pod("p", "c", "d")
+
+
+@pytest.mark.parametrize(
+    ("delta", "woken"),
+    [
+        (ObjectChanged(None, LEFT), ("c",)),
+        (ObjectChanged(LEFT, None), ()),
+        (ObjectChanged(None, b.claim("c", reserved=("p",))), ()),
+        (ObjectChanged(None, b.claim("c", waits=())), ()),
+        (ObjectChanged(POD, None), ("c", "d")),
+        (ObjectChanged(POD, b.pod("p", "c", "d", phase="Failed")), ("c", "d")),
+        (ObjectChanged(POD, b.pod("p", "c", "d", phase="Running")), ()),
+        (ObjectChanged(b.pod("p", ""), None), ()),
+        (ObjectChanged(None, POD), ()),
+        (ObjectChanged(b.resource(record=RECORD, holder="u"), b.resource(record=RECORD)), ("c",)),
+        (ObjectChanged(b.resource(record=RECORD, holder="u"), None), ("c",)),
+        (ObjectChanged(b.resource(record=RECORD), None), ()),
+        (ObjectChanged(b.resource(holder="u"), None), ()),
+        (FactsChanged(b.NODE), ()),
+    ],
+)
+def test_a_claim_is_looked_at_when_somebody_leaves_it(delta: Delta, woken: tuple[str, ...]) -> None:
+    assert leftover.wakes(b.world(), b.policy(), delta) == tuple(Key("default", name) for name in woken)

@@ -1,0 +1,191 @@
+"""What a node writes so that a claim's devices are prepared, and every reason not to (rules 10 and 11)."""
+
+from typing import NamedTuple
+
+import pytest
+
+from jackfield.core import prepare
+from jackfield.model.claim import ResourceClaim
+from jackfield.model.composition import ComposableResource, Record, ResourceState
+from jackfield.model.host import Facts, Prepared, Seen
+from jackfield.model.meta import Object
+from jackfield.model.names import Key, PhysicalID, Uid, Version
+from jackfield.model.plan import Hold, LetGo, Phase, PrepareKey, RemoveCDI, WriteCDI
+from jackfield.testing import builders as b
+from unit.core.plans import reasons, steps, words
+
+KEY = Key("default", "c")
+ASKED = PrepareKey(b.NODE, KEY, Uid("u"))
+CLAIM = b.claim("c", uid="u", version="9")
+ONE, TWO = (Seen(PhysicalID(number), f"GPU-{number}") for number in "12")
+HOLD, HOLD_2 = "Hold resource/rack-a-a100-1", "Hold resource/rack-a-a100-2"
+WRITE = "WriteCDI claim/default/c"
+
+
+def recorded(uid: str = "u") -> Record:
+    return Record(KEY, Uid(uid), Version("9"))
+
+
+def online(name: str = "a100-1", **meta: object) -> ComposableResource:
+    given = {"record": recorded(), "physical": "1", "uuid": "GPU-1"} | meta
+    return b.resource(name, **given)  # type: ignore[arg-type] # passed on
+
+
+def prepared(uid: str = "u", physical: str = "1", device: str = "a100-1") -> Prepared:
+    return Prepared(Uid(uid), Key("default", f"of-{uid}"), PhysicalID(physical), str(b.device(device)))
+
+
+class Row(NamedTuple):
+    """What there is, and what is to come of it."""
+
+    claim: ResourceClaim | None = CLAIM
+    resources: tuple[ComposableResource, ...] = (online(),)
+    facts: Facts | None = Facts((ONE, TWO))
+    do: tuple[str, ...] = ()
+    says: str = ""
+
+
+PREPARES = {
+    "holder first, then the files": Row(do=(HOLD, WRITE)),
+    "all holders before any file": Row(
+        b.claim("c", uid="u", devices=("a100-1", "a100-2")),
+        (online(), online("a100-2", physical="2")),
+        do=(HOLD, HOLD_2, WRITE, WRITE),
+    ),
+    "held and not written: the resource is asked again before": Row(
+        resources=(online(holder="u"),), do=(HOLD, WRITE)
+    ),
+    "written and not held: the holder is repaired": Row(facts=Facts((ONE,), (prepared(),)), do=(HOLD,)),
+    "written and held": Row(resources=(online(holder="u"),), facts=Facts((ONE,), (prepared(),))),
+    "one of two is left": Row(
+        b.claim("c", uid="u", devices=("a100-1", "a100-2")),
+        (online(holder="u"), online("a100-2", physical="2")),
+        Facts((ONE, TWO), (prepared(),)),
+        do=(HOLD_2, WRITE),
+    ),
+    "another claim's device beside it": Row(
+        facts=Facts((ONE, TWO), (prepared("v", "2", "a100-2"),)), do=(HOLD, WRITE)
+    ),
+    "admin access needs no preparing": Row(b.claim("c", uid="u", admin=True), ()),
+    "another driver's device": Row(b.claim("c", uid="u", devices=("gpu.example.com/n1/gpu-0",)), ()),
+    "deleted, but still online and recorded": Row(resources=(online(deleted=b.NOW),), do=(HOLD, WRITE)),
+}
+
+REFUSALS = {
+    "no plugin": Row(facts=None, says="the plugin on n1"),
+    "no claim": Row(None, says="the claim the pod was bound with"),
+    "a claim of that name, but another": Row(b.claim("c", uid="v"), says="another of its name exists"),
+    "allocated to another node": Row(b.claim("c", uid="u", on="n2"), says="an allocation to n1; it is to n2"),
+    "not allocated": Row(b.claim("c", uid="u", devices=()), says="it is to no node"),
+    "no resource": Row(resources=(), says="a100-1 to be online on n1"),
+    "a resource on another node": Row(resources=(online(on="n2"),), says="to be online on n1"),
+    "attaching": Row(resources=(online(state=ResourceState.ATTACHING),), says="to be online on n1"),
+    "detaching": Row(resources=(online(state=ResourceState.DETACHING),), says="to be online on n1"),
+    "not recorded": Row(resources=(online(record=None),), says="a100-1 to be recorded for this claim"),
+    "recorded for another": Row(
+        resources=(online(record=recorded("v")),), says="to be recorded for this claim"
+    ),
+    "held by another": Row(resources=(online(holder="v"),), says="a100-1 to be unprepared for another claim"),
+    "not seen": Row(facts=Facts((TWO,)), says="1 to be seen on n1"),
+    "prepared for another": Row(
+        facts=Facts((ONE,), (prepared("v"),)), says="a100-1 to be unprepared for claim default/of-v"
+    ),
+    "another device prepared for it": Row(
+        facts=Facts((ONE, TWO), (prepared("u", "2", "a100-2"),)), says="a100-2, which this claim had before"
+    ),
+    "the same slot with another device behind it": Row(
+        facts=Facts((ONE, TWO), (prepared("u", "2", "a100-1"),)), says="a100-1, which this claim had before"
+    ),
+    "one of two cannot be prepared, so none is": Row(
+        b.claim("c", uid="u", devices=("a100-1", "a100-2")), says="a100-2 to be online on n1"
+    ),
+}
+
+
+@pytest.mark.parametrize("row", [*PREPARES.values(), *REFUSALS.values()], ids=[*PREPARES, *REFUSALS])
+def test_what_is_written_so_that_a_claim_is_prepared(row: Row) -> None:
+    objects: tuple[Object, ...] = row.resources if row.claim is None else (row.claim, *row.resources)
+    there = b.world(*objects, facts={"n1": row.facts} if row.facts is not None else {})
+    plan = prepare.decide(there, ASKED, b.policy(), b.NOW)
+    assert steps(plan) == row.do
+    assert reasons(plan) == (("Preparing",) if row.says else ())
+    assert row.says in words(plan)
+
+
+def test_the_holder_is_written_by_version_and_the_files_name_the_device_as_the_node_knows_it() -> None:
+    there = b.world(CLAIM, online(version="7"), facts={"n1": Facts((ONE,))})
+    assert prepare.decide(there, ASKED, b.policy(), b.NOW).actions == (
+        Hold(
+            phase=Phase.PREPARED,
+            claim=KEY,
+            resource="rack-a-a100-1",
+            version=Version("7"),
+            uid=Uid("u"),
+            because="the holder is written before anything is prepared",
+        ),
+        WriteCDI(
+            phase=Phase.PREPARED,
+            claim=KEY,
+            node=b.NODE,
+            uid=Uid("u"),
+            device=b.device("a100-1"),
+            physical=PhysicalID("1"),
+            cdi="GPU-1",
+            because="a pod of claim default/c starts on n1",
+        ),
+    )
+
+
+REMOVE, LET_GO = "RemoveCDI claim/default/c", "LetGo resource/rack-a-a100-1"
+
+
+@pytest.mark.parametrize(
+    ("there", "facts", "do"),
+    [
+        ((CLAIM, online(holder="u")), Facts((ONE,), (prepared(),)), (REMOVE,)),
+        ((CLAIM, online(holder="u")), Facts((ONE,)), (LET_GO,)),
+        ((online(holder="u"),), Facts((ONE,)), (LET_GO,)),
+        ((online(holder="u"),), None, (LET_GO,)),
+        (
+            (online(holder="u"), online("a100-2", holder="u")),
+            Facts(),
+            (LET_GO, "LetGo resource/rack-a-a100-2"),
+        ),
+        ((online(holder="v"),), Facts((ONE,), (prepared("v"),)), ()),
+        ((online(holder="u", on="n2"),), Facts(), ()),
+        ((), Facts(), ()),
+    ],
+    ids=[
+        "files first",
+        "then the holder",
+        "the claim is gone",
+        "the plugin has seen nothing",
+        "of all devices",
+        "another's",
+        "another node's",
+        "nothing left",
+    ],
+)
+def test_what_is_undone_when_a_pod_has_ended(
+    there: tuple[Object, ...], facts: Facts | None, do: tuple[str, ...]
+) -> None:
+    view = b.world(*there, facts={"n1": facts} if facts is not None else {})
+    assert steps(prepare.decide_unprepare(view, ASKED, b.policy(), b.NOW)) == do
+
+
+def test_what_is_undone_names_the_claim_the_node_and_the_version() -> None:
+    held = online(holder="u", version="7")
+    full = b.world(held, facts={"n1": Facts((), (prepared(),))})
+    empty = b.world(held, facts={"n1": Facts()})
+    assert prepare.decide_unprepare(full, ASKED, b.policy(), b.NOW).actions == (
+        RemoveCDI(phase=Phase.RELEASED, claim=KEY, node=b.NODE, uid=Uid("u"), because="its pod has ended"),
+    )
+    assert prepare.decide_unprepare(empty, ASKED, b.policy(), b.NOW).actions == (
+        LetGo(
+            phase=Phase.RELEASED,
+            claim=KEY,
+            resource="rack-a-a100-1",
+            version=Version("7"),
+            because="nothing is prepared for it any more",
+        ),
+    )
