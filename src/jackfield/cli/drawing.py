@@ -25,7 +25,7 @@ WORDS = {
 def scene(title: str, now: Picture, told: list[story.Line], at: float) -> RenderableType:
     """Return the picture of one moment."""
     boxes: list[RenderableType] = [_pool(one) for one in now.pools]
-    boxes += [_node(one) for one in now.nodes]
+    boxes += [_node(one) for one in sorted(now.nodes, key=lambda node: node.added)]
     waiting = Text("pods without a node: ", style="bold")
     waiting.append(", ".join(now.waiting) or "none", style="yellow" if now.waiting else "dim")
     head = Text(f"{title}  {at:6.1f} s", style="bold")
@@ -55,16 +55,11 @@ def _node(node: NodePicture) -> Panel:
 
 def _story(told: list[story.Line]) -> Table:
     table = Table(box=None, padding=(0, 1), expand=True, show_edge=False)
-    for name, options in (
-        ("seconds", "right"),
-        ("object", "left"),
-        ("action", "left"),
-        ("decided by", "left"),
-        ("because", "left"),
-    ):
-        table.add_column(
-            name, justify="right" if options == "right" else "left", no_wrap=True, overflow="ellipsis"
-        )
+    table.add_column("seconds", justify="right", width=7)
+    table.add_column("object", width=32, no_wrap=True)
+    table.add_column("action", width=32, no_wrap=True)
+    table.add_column("decided by", width=16, no_wrap=True)
+    table.add_column("because", no_wrap=True, ratio=1)
     for line in told:
         table.add_row(f"{line.at:.1f}", line.object, line.action, line.by, line.because)
     return table

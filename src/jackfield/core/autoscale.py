@@ -4,6 +4,7 @@ Attaching is for devices, adding nodes for everything else: a pod that would fit
 helped by a node. Knows requests and capacity. Must not know how a machine is brought up.
 """
 
+import itertools
 from collections.abc import Mapping
 
 from jackfield.model import quantity
@@ -53,9 +54,8 @@ def _refused(
     """Return why this group adds no node for a pod, as a word and in words; None if it does."""
     if not _fits(needs, _amounts(template.capacity)):
         return "TooLarge", f"a larger node than group {template.name} has"
-    for other in policy.node_groups:  # of several that could, one must: the first
-        if other.name == template.name:
-            break
+    before = itertools.takewhile(lambda one: one.name != template.name, policy.node_groups)
+    for other in before:  # of several that could, one must: the first
         if _fits(needs, _amounts(other.capacity)) and len(view.nodes_in_group(other.name)) < other.max_size:
             return "OtherGroup", f"group {other.name}, which comes first, to add a node"
     if len(view.nodes_in_group(template.name)) + added >= template.max_size:

@@ -65,7 +65,7 @@ def decide(view: View, name: str, policy: Policy, now: Seconds) -> Plan:
     composed = _named(view, request) if request.scalers else _chosen(view, request, policy, now)
     actions: list[AnyAction] = [_create(request, policy, *one) for one in composed.create]
     actions += [_delete(one, f"{name} does not want it any more") for one in composed.delete]
-    actions += _shown(request, _status(view, request, composed.error))
+    actions += _shown(request, _status(view, request, composed))
     waiting = (Waiting(f"request/{name}", "Composing", composed.error),) if composed.error else ()
     return Plan(tuple(actions), waiting, composed.again_at)
 
@@ -191,7 +191,7 @@ def _clean(view: View, request: ComposabilityRequest) -> Plan:
     actions: list[AnyAction] = [
         _delete(one, "its request is being deleted") for one in children if not one.deleting
     ]
-    actions += _shown(request, _status(view, request, ""))
+    actions += _shown(request, _status(view, request, Composition()))
     names = ", ".join(one.metadata.name for one in children)
     return Plan(
         tuple(actions), (Waiting(f"request/{request.metadata.name}", "Cleaning", f"{names} to be returned"),)
@@ -245,7 +245,7 @@ def _shown(request: ComposabilityRequest, status: ComposabilityRequestStatus) ->
     return [put]
 
 
-def _status(view: View, request: ComposabilityRequest, error: str) -> ComposabilityRequestStatus:
+def _status(view: View, request: ComposabilityRequest, composed: Composition) -> ComposabilityRequestStatus:
     children = view.resources_of(request.metadata.name)
     shown = {
         one.metadata.name: ChildStatus(
@@ -258,15 +258,16 @@ def _status(view: View, request: ComposabilityRequest, error: str) -> Composabil
         for one in children
     }
     online = sum(one.state is ResourceState.ONLINE and not one.deleting for one in children)
+    settled = not (composed.create or composed.delete or composed.error)
     if request.deleting:
         state = RequestState.CLEANING
-    elif online == request.spec.resource.size == len(children) and not error:
+    elif online == request.spec.resource.size == len(children) and settled:
         state = RequestState.RUNNING
     else:
         state = RequestState.UPDATING
     return ComposabilityRequestStatus(
         state=state,
-        error=error,
+        error=composed.error,
         resources=shown,
         scalar_resource=request.spec.resource,
         conditions=request.status.conditions,

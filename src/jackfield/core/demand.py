@@ -63,22 +63,23 @@ class _Ledger(msgspec.Struct):
     policy: Policy
     now: Seconds
     taken: dict[DeviceID, DeviceModel] = {}
+    others: int = 0
+    """Devices that take room and are no business of ours."""
     ordered: int = 0
 
 
 def on_node(view: View, node: NodeName, policy: Policy, now: Seconds) -> tuple[Demand, ...]:
     """Return the demand on a node, oldest claim first; a younger one gets what the older ones left."""
-    ledger = _Ledger(view, node, policy, now)
+    ledger = _Ledger(view, node, policy, now, others=room.strangers(view, node))
     for resource in room.present(view, node):
         model = policy.model(resource.spec.model)
-        if resource.device is not None and model is not None and _stays(view, resource):
+        if not room.busy(view, resource):
+            continue  # idle devices make room for claims; all others stay
+        if resource.device is not None and model is not None:
             ledger.taken[resource.device] = model
+        else:
+            ledger.others += 1
     return tuple(_demand(ledger, claim) for claim in view.claims_on(node))
-
-
-def _stays(view: View, resource: ComposableResource) -> bool:
-    """Idle devices make room for claims; all others stay."""
-    return room.busy(view, resource)
 
 
 def _demand(ledger: _Ledger, claim: ResourceClaim) -> Demand:
@@ -223,8 +224,8 @@ def _coexist(ledger: _Ledger, wants: tuple[Want, ...]) -> Refuse | None:
 def _enough_room(ledger: _Ledger, wants: tuple[Want, ...], new: tuple[Want, ...]) -> Refuse | None:
     machine = ledger.view.machine(ledger.node)
     after = {**ledger.taken, **{want.device: want.model for want in wants}}
-    taken = len(ledger.taken) + room.strangers(ledger.view, ledger.node)
-    if machine is not None and taken + len(after) - len(ledger.taken) > machine.slots and wants:
+    if machine is not None and len(after) + ledger.others > machine.slots and wants:
+        taken = len(ledger.taken) + ledger.others
         text = f"{ledger.node} can take {machine.slots} devices, and {taken} are taken by others"
         return Refuse(RESCHEDULE, wants[0].device, text)
     for want in new:

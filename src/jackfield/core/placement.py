@@ -18,7 +18,7 @@ from jackfield.model.composition import (
     OtherSpec,
     ResourceState,
 )
-from jackfield.model.names import NEVER, DeviceID, NodeName, Seconds
+from jackfield.model.names import NEVER, DeviceID, FabricName, NodeName, Seconds
 from jackfield.model.node import Node
 from jackfield.model.policy import DeviceModel, Policy
 from jackfield.model.view import View
@@ -50,9 +50,8 @@ def invalid(site: Site) -> str:
         return f"{wish.model} is of type {model.type!r}, not {wish.type!r}"
     if wish.allocation_policy is AllocationPolicy.DIFFERENTNODE and wish.target_node:
         return "allocation_policy differentnode and target_node contradict each other; remove one"
-    for older in site.view.requests_for(wish.model):
-        if older.key == site.request.key:
-            break
+    alike = site.view.requests_for(wish.model)
+    for older in itertools.takewhile(lambda one: one.key != site.request.key, alike):
         if not older.scalers and _same_wish(older, site.request):
             return f"{older.metadata.name} is older and asks for the same; resize that one or delete it"
     return ""
@@ -199,11 +198,10 @@ def _preferred(site: Site, stage: Stage) -> list[NodeName]:
     """The nodes in the order in which they are tried; those with the fewest devices first, all else being equal."""
 
     def load(node: NodeName) -> tuple[int, NodeName]:
-        return len(room.present(site.view, node)), node
+        return len(_others(site, node)), node
 
     def short(node: NodeName) -> int:
-        fabric = site.view.fabric_of(node)
-        free = site.view.free(fabric, stage.model.cdi_model_name) if fabric is not None else 0
+        free = site.view.free(_fabric(site, node), stage.model.cdi_model_name)
         return max(0, stage.missing - min(_space(site, stage, node), free))
 
     match site.request.spec.resource.allocation_policy:
@@ -217,13 +215,23 @@ def _preferred(site: Site, stage: Stage) -> list[NodeName]:
             return sorted(stage.nodes, key=lambda node: (stage.on.count(node), *load(node)))
 
 
+def _others(site: Site, node: NodeName) -> tuple[ComposableResource, ...]:
+    """Return what the node has for others."""
+    name = site.request.metadata.name
+    return tuple(one for one in room.present(site.view, node) if one.request != name)
+
+
+def _fabric(site: Site, node: NodeName) -> FabricName:
+    fabric = site.view.fabric_of(node)
+    assert fabric is not None  # else there would be an obstacle
+    return fabric
+
+
 def _space(site: Site, stage: Stage, node: NodeName) -> int:
     """Return how many more the node can take, beside what others have on it."""
     machine = site.view.machine(node)
-    if machine is None:
-        return 0
-    mine = {one.metadata.name for one in site.view.resources_of(site.request.metadata.name)}
-    others = [one for one in room.present(site.view, node) if one.metadata.name not in mine]
+    assert machine is not None  # else there would be an obstacle
+    others = _others(site, node)
     alike = sum(one.spec.model == stage.model.cdi_model_name for one in others)
     foreign = sum(not one.ours for one in site.view.attached(node))
     most = room.limits(site.view, node, stage.model, site.policy).most
@@ -232,10 +240,9 @@ def _space(site: Site, stage: Stage, node: NodeName) -> int:
 
 def _free(site: Site, stage: Stage, node: NodeName) -> tuple[DeviceID, ...]:
     """Return devices that nobody has and the node may try, as many as are missing at most."""
-    view, fabric = site.view, site.view.fabric_of(node)
-    inventory = view.inventory(fabric) if fabric is not None else None
-    if fabric is None or inventory is None:
-        return ()
+    view, fabric = site.view, _fabric(site, node)
+    inventory = view.inventory(fabric)
+    assert inventory is not None  # it shows the node
     count = view.free(fabric, stage.model.cdi_model_name)
     if inventory.traits.chooses_device:
         pool = naming.pool(fabric, stage.model)

@@ -5,10 +5,11 @@ on a slice (rule 3 of the protocol), open, pinned and closed only save time.
 """
 
 from collections.abc import Iterable
+from itertools import islice
 
 import msgspec
 
-from jackfield.core import naming
+from jackfield.core import naming, room
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import ComposableResource, ResourceState
 from jackfield.model.device import Device, DeviceAttribute, DeviceCapacity
@@ -153,10 +154,10 @@ def _may_move(view: View, resource: ComposableResource, model: DeviceModel) -> b
     if fabric is None or view.free(fabric, model.cdi_model_name) > 0:
         return False
     request = view.request(resource.request)
-    if request is None or not request.scalers:
+    if request is None or not request.scalers or resource.state is not ResourceState.ONLINE:
         return False
-    idle = view.idle(fabric, model.cdi_model_name)
-    return any(one.metadata.name == resource.metadata.name for one in idle)
+    held = any(view.claims_holding(name) for name in room.names_of(view, resource))
+    return not held and not resource.holder and resource.record is None
 
 
 def _offer_to_all(
@@ -197,28 +198,25 @@ def _decide_pool(view: View, key: SliceKey, policy: Policy, now: Seconds) -> Pla
     assert inventory is not None
     current = view.slices(key.driver, key.pool)
     members = _members(view, key, policy, inventory)
-    listed = tuple(entry.name for one in current for entry in one.spec.devices)
-    kept = [one for one in listed if one in members or _held(view, key, one)]
-    added = [one for one in members if one not in dict.fromkeys(listed)]
+    listed = dict.fromkeys(entry.name for one in current for entry in one.spec.devices)
+    gone = [one for one in listed if one not in members and not _held(view, key, one)]
+    added = [one for one in members if one not in listed]
     generation = max((one.spec.pool.generation for one in current), default=0)
     pool = ResourcePool(key.pool, generation, len(current))
-    whole = all(
-        one.spec.pool == pool for one in current
-    )  # else somebody deleted a slice, or we were cut short
-    if kept == list(listed) and not added and whole:
+    # Else somebody deleted a slice, or we were cut short.
+    whole = all(one.spec.pool == pool for one in current)
+    if not gone and not added and whole:
         return Plan()
-    contents = _contents(current, dict.fromkeys(kept), added)
+    contents = _contents(current, gone, added)
     if not whole or len(contents) != len(current):
         pool = ResourcePool(key.pool, generation + 1, len(contents))
-    numbers = _indexes(current, len(contents))
+    numbers, because = _indexes(current, len(contents)), _pool_news(added, gone)
     puts = []
     for index, names in enumerate(contents):
         entries = _entries(view, key, policy, now, names)
         old = current[index] if index < len(current) else None
         if old is None or old.spec.devices != entries or old.spec.pool != pool:
-            puts.append(
-                _put(_slice(key, numbers[index], pool, entries, old), _pool_news(added, listed, kept))
-            )
+            puts.append(_put(_slice(key, numbers[index], pool, entries, old), because))
     return Plan(tuple(puts))
 
 
@@ -228,20 +226,19 @@ def _indexes(current: tuple[ResourceSlice, ...], count: int) -> list[int]:
     return used + [index for index in range(count) if index not in used][: count - len(used)]
 
 
-def _pool_news(added: list[str], listed: tuple[str, ...], kept: list[str]) -> str:
-    gone = [one for one in listed if one not in kept]
+def _pool_news(added: list[str], gone: list[str]) -> str:
     news = [f"{_few(names)} {verb}" for names, verb in ((added, "joined"), (gone, "left")) if names]
     return f"the pool changed: {', '.join(news) or 'a slice is missing'}"
 
 
-def _contents(current: tuple[ResourceSlice, ...], kept: dict[str, None], added: list[str]) -> list[list[str]]:
-    contents = [[entry.name for entry in one.spec.devices if entry.name in kept] for one in current]
-    for name in added:
-        place = next((names for names in contents if len(names) < SLICE_DEVICES_MAX), None)
-        if place is None:
-            place = []
-            contents.append(place)
-        place.append(name)
+def _contents(current: tuple[ResourceSlice, ...], gone: list[str], added: list[str]) -> list[list[str]]:
+    left = dict.fromkeys(gone)
+    contents = [[entry.name for entry in one.spec.devices if entry.name not in left] for one in current]
+    rest = iter(added)
+    for names in contents:
+        names.extend(islice(rest, SLICE_DEVICES_MAX - len(names)))
+    while more := list(islice(rest, SLICE_DEVICES_MAX)):
+        contents.append(more)
     return contents
 
 

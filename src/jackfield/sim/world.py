@@ -43,6 +43,8 @@ class SimWorld:
     def __init__(self, setting: Setting, clock: Clock, chance: Chance, recorder: Recorder) -> None:
         self.setting = setting
         self.clock = clock
+        self.unscheduled = False
+        """Whether nobody schedules pods here: set before the context opens."""
         self.api = ApiStore(clock.now, chance.branch("names").generator)
         self.cluster = EmbeddedCluster(self.api)
         self.managers = {
@@ -115,7 +117,7 @@ class SimWorld:
             self.machines.run(),
             self.manager.run(),
             self.collector.run(),
-            self.scheduler.run(),
+            *(() if self.unscheduled else (self.scheduler.run(),)),
             self.kubelets.run(),
             self.controllers.run(app.KINDS),
             self.nodes.run(app.NODE_KINDS),

@@ -47,6 +47,7 @@ class Bench:
         self.client = self.cluster.client("controllers", handle)
         self.manager = ControllerManager(self.client, self.clock)
         self.collector = Collector(self.client, self.clock)
+        self.tasks: list[asyncio.Task[None]] = []
 
     async def settle(self) -> None:
         """Let the controllers run until the cluster has been the same for a while."""
@@ -54,6 +55,7 @@ class Bench:
         for _ in range(ROUNDS_MAX):
             version = self.store.version
             await _turn()
+            assert not [task for task in self.tasks if task.done()], "a controller died"
             still = version == self.store.version and self.manager.quiet
             quiet = quiet + 1 if still else 0
             if quiet > 20:
@@ -78,10 +80,13 @@ async def _turn() -> None:
 def played(scene: Callable[[Bench], Awaitable[None]], handle: type[Client] = Client) -> None:
     async def run() -> None:
         bench = Bench(handle)
-        async with Crew() as crew:
-            crew.start(bench.manager.run())
-            crew.start(bench.collector.run())
+        bench.tasks = [asyncio.ensure_future(one.run()) for one in (bench.manager, bench.collector)]
+        try:
             await scene(bench)
+        finally:
+            for task in bench.tasks:
+                task.cancel()
+            await asyncio.wait(bench.tasks)
 
     asyncio.run(run())
 
@@ -379,6 +384,7 @@ def test_a_dependent_with_one_owner_left_stays_with_that_one() -> None:
         metadata = {"name": "c", "namespace": "d", "ownerReferences": owners}
         bench.store.create(ResourceClaim, {"metadata": metadata, "spec": REQUESTS})
         await bench.settle()
+        assert bench.client.calls["get", "Pod"] == 0, "who is known is not asked for"
         bench.store.delete(Pod, Key("d", "a"))
         await bench.settle()
         left = bench.store.get(ResourceClaim, Key("d", "c")).object.metadata.owner_references
@@ -388,6 +394,19 @@ def test_a_dependent_with_one_owner_left_stays_with_that_one() -> None:
         assert bench.names(ResourceClaim) == []
 
     played(scene)
+
+
+def test_a_dependent_does_not_go_because_the_news_of_its_owner_is_late() -> None:
+    async def scene(bench: Bench) -> None:
+        bench.make(Pod, "p", spec={"containers": [{"name": "c"}]})
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": bench.store.get(Pod, POD).object.uid}
+        metadata = {"name": "c", "namespace": "d", "ownerReferences": [owner]}
+        bench.store.create(ResourceClaim, {"metadata": metadata, "spec": REQUESTS})
+        await bench.settle()
+        assert bench.names(ResourceClaim) == ["c"]
+        assert bench.client.calls["get", "Pod"] == 1
+
+    played(scene, DeafToPods)
 
 
 def test_an_object_of_a_foreign_owner_is_left_alone() -> None:

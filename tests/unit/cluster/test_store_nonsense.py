@@ -17,6 +17,7 @@ from jackfield.model.names import Key, Seconds
 from jackfield.model.node import Node
 from jackfield.model.pod import Pod
 from jackfield.model.slice import DeviceClass, ResourceSlice
+from jackfield.model.taint import DeviceTaintRule
 
 META: Raw = {
     "name": "x",
@@ -90,6 +91,10 @@ SOUND: dict[type[Object], Raw] = {
             "perDeviceNodeSelection": True,
             "devices": [DEVICE],
         },
+    },
+    DeviceTaintRule: {
+        "metadata": META,
+        "spec": {"taint": {"key": "a", "effect": "None"}, "deviceSelector": {"pool": "p"}},
     },
     ResourceClaim: {
         "metadata": LOCAL,

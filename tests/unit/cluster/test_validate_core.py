@@ -13,6 +13,7 @@ from jackfield.model.meta import Object
 from jackfield.model.names import Key, Seconds, named
 from jackfield.model.node import Node
 from jackfield.model.pod import Pod
+from jackfield.model.taint import DeviceTaintRule
 
 STATUS = Write(status=True)
 POD = Key("d", "p")
@@ -38,6 +39,11 @@ def request(**resource: object) -> Raw:
 def resource(**spec: object) -> Raw:
     wanted = {"type": "gpu", "model": "", "target_node": "", **spec}
     return {"metadata": {"name": "r"}, "spec": {name: one for name, one in wanted.items() if one is not None}}
+
+
+def rule(**selector: object) -> Raw:
+    taint = {"key": "a", "effect": "NoSchedule"}
+    return {"metadata": {"name": "t"}, "spec": {"taint": taint, "deviceSelector": selector}}
 
 
 CASES: dict[str, tuple[type[Object], Raw, list[str]]] = {
@@ -114,6 +120,15 @@ CASES: dict[str, tuple[type[Object], Raw, list[str]]] = {
         ComposabilityRequest,
         request(other_spec={"memory": -1}),
         ["spec.resource.other_spec.memory"],
+    ),
+    "taint rule": (DeviceTaintRule, rule(driver="x.dev", pool="a/b", device="gpu-0"), []),
+    "taint rule of a driver": (DeviceTaintRule, rule(driver="x_dev"), ["spec.deviceSelector.driver"]),
+    "taint rule of a pool": (DeviceTaintRule, rule(pool=""), ["spec.deviceSelector.pool"]),
+    "taint rule of a device": (DeviceTaintRule, rule(device="gpu.0"), ["spec.deviceSelector.device"]),
+    "taint rule without effect": (
+        DeviceTaintRule,
+        {"metadata": {"name": "t"}, "spec": {"taint": {"key": "a"}}},
+        ["spec.taint.effect"],
     ),
     "resource": (ComposableResource, resource(), []),
     "resource without type": (ComposableResource, resource(type=None), ["spec.type"]),

@@ -99,6 +99,12 @@ def with_results(one: ResourceClaim, results: tuple[DeviceRequestAllocationResul
     return replace(one, status=replace(one.status, allocation=allocation))
 
 
+def test_a_device_of_no_model_is_not_wanted() -> None:
+    view = world(node(), heartbeat(), claim("a", devices=["b200-1", "a100-1"]), inventories=[ROOMY])
+    (one,) = demand.on_node(view, NODE, policy(), NOW)
+    assert [want.device for want in one.wants] == [device("a100-1")]
+
+
 # --- one claim
 
 
@@ -407,6 +413,17 @@ def test_room_is_given_out_in_order(
     objects: tuple[Object, ...], stage: Inventory, chosen: Policy, found: dict[str, str]
 ) -> None:
     assert verdicts(*objects, stage=stage, chosen=chosen) == found
+
+
+def test_resources_that_others_made_take_room_too() -> None:
+    theirs = replace(
+        resource(request="by-hand"), metadata=replace(resource(request="by-hand").metadata, annotations={})
+    )
+    unknown = resource("b200-1", model="B200", holder="uid-x")
+    full = {"a": f"{RESCHEDULE} a100-1: n1 can take 1 devices, and 1 are taken by others"}
+    assert verdicts(claim("a"), theirs, request(1), stage=SMALL) == full
+    assert verdicts(claim("a"), unknown, stage=SMALL) == full
+    assert verdicts(claim("a"), theirs, stage=SMALL) == {"a": "served"}
 
 
 @pytest.mark.parametrize(

@@ -162,6 +162,16 @@ def test_a_reserved_claim_on_two_devices_takes_two_slots() -> None:
     assert rooms(claim("a"), claim("b"), stage=two) == "a100"  # rivals for one device take one slot
 
 
+def test_a_device_without_our_binding_condition_is_not_waited_for() -> None:
+    mixed = claim("a", devices=["a100-1", "a100-2"])
+    allocation = mixed.status.allocation
+    assert allocation is not None
+    first, second = allocation.devices.results
+    results = replace(allocation.devices, results=(first, replace(second, binding_conditions=())))
+    mixed = replace(mixed, status=replace(mixed.status, allocation=replace(allocation, devices=results)))
+    assert rooms(mixed, stage=inventory(machines=[Machine(NODE, slots=2)])) == "a100"
+
+
 def test_a_nodes_own_labels_set_its_limits() -> None:
     limited = node(labels={"cohdi.io/a100-size-max": "1"})
     assert rooms(on=limited) == "a100"
@@ -271,13 +281,15 @@ def test_a_blamed_node_is_looked_at_again_when_the_first_blame_runs_out() -> Non
         (0, ("B200", "L40"), ""),
         (0, ("L40", "H100"), "H100"),
         (2, ("A100", "H100"), ""),
+        (2, ("L40",), ""),
         (0, (), ""),
     ],
 )
 def test_models_that_cannot_coexist_are_found_whichever_of_them_says_so(
     of: int, others: tuple[str, ...], clash: str
 ) -> None:
-    chosen = policy("A100", replace(model("H100"), cannot_coexist_with=(0,)), "L40")
+    alone = replace(model("L40"), cannot_coexist_with=(2,))  # nonsense, and says nothing
+    chosen = policy("A100", replace(model("H100"), cannot_coexist_with=(0,)), alone)
     names = tuple(ModelName(one) for one in others)
     assert room.coexistence(chosen.models[of], names, chosen) == clash
 
@@ -367,6 +379,7 @@ def test_a_resource_without_a_device_of_ours_has_no_names() -> None:
         (ObjectChanged(request(1, on="n1"), request(1, on="n2")), "n1 n2"),
         (ObjectChanged(None, request(1, on="")), ""),
         (ObjectChanged(claim("a"), claim("a", on="n3")), "n1 n4 n3"),
+        (ObjectChanged(None, claim("a", devices=["a100-2"])), "n1"),
         (ObjectChanged(None, claim("a", devices=[])), ""),
         (ObjectChanged(None, pod("p")), ""),
     ],
@@ -384,10 +397,11 @@ def test_a_resource_without_a_device_of_ours_has_no_names() -> None:
         "a request that moved",
         "a request for no node",
         "a claim that moved, and where its device stands",
+        "a claim whose device stands nowhere",
         "a claim without devices",
         "a pod",
     ],
 )
 def test_a_change_wakes_the_nodes_it_is_about(delta: Delta, nodes: str) -> None:
     view = world(resource(on="n4"))
-    assert " ".join(room.wakes(view, policy(), delta)) == nodes
+    assert room.wakes(view, policy(), delta) == tuple(nodes.split())

@@ -21,6 +21,19 @@ _TOKENS: Final = re.compile(
     r"""|`|exists_one\s*\(""",
     re.DOTALL,
 )
+_WORDS: Final = (
+    (re.compile("existsOne "), "exists_one"),
+    (
+        re.compile(r"expression of type ('[^']*') cannot be the operand of a select operation"),
+        r"type \1 does not support field selection",
+    ),
+    (re.compile(r"has\(\) argument must be a field selection"), "invalid argument to has() macro"),
+    (
+        re.compile(r"(?:CANCELLED: )?Expression recursion limit exceeded. limit: 32 \[CANCELLED\]"),
+        "expression recursion limit exceeded: 32",
+    ),
+)
+"""What the library says, and what Kubernetes says."""
 _TWO_VARIABLE_ARGUMENTS: Final = 3
 
 
@@ -31,7 +44,8 @@ def check(source: str, *, lists: bool = False) -> Checked:
         serialized = _environment(lists).compile(text).serialize()
     except RuntimeError as error:
         message = str(error).removeprefix(_LIBRARY_PREFIX).removesuffix(_LIBRARY_SUFFIX)
-        message = message.replace("existsOne ", "exists_one")
+        for theirs, ours in _WORDS:
+            message = theirs.sub(ours, message)
         raise CompileError(f"compilation failed: {message}") from error
     except (TypeError, UnicodeEncodeError) as error:
         raise CompileError("compilation failed: ERROR: <input>:1:1: Syntax error: no valid text") from error

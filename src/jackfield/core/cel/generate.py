@@ -4,7 +4,7 @@ The fast rendering uses Python's own operators wherever they give CEL's answer a
 precise one keeps errors as Kubernetes does. Knows nodes and static types. Must not know devices or functions.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from jackfield.core.cel import library, operators, runtime
@@ -183,9 +183,11 @@ class Renderer:
             fast = self._fast(expr, scope)
             if fast:
                 return fast
-        parts = ", ".join(self.render(one, scope) for one in expr.operands)
         name = _OPERATORS.get(expr.function) or self._call_name(expr.function)
-        return f"{name}({parts})"
+        return self._apply(expr, name, [self.render(one, scope) for one in expr.operands])
+
+    def _apply(self, expr: Call, name: str, parts: Sequence[str]) -> str:  # noqa: ARG002 - who counts wants to know
+        return f"{name}({', '.join(parts)})"
 
     def _folded(self, expr: Call) -> str:
         function = library.function(expr.function)
@@ -219,7 +221,7 @@ class Renderer:
     def _not(self, expr: Call, scope: Scope) -> str:
         if not self._precise and self._static(expr.args[0]) == "bool":
             return f"(not {self.render(expr.args[0], scope)})"
-        return f"negation({self.render(expr.args[0], scope)})"
+        return self._apply(expr, "negation", (self.render(expr.args[0], scope),))
 
     def _in(self, expr: Call, scope: Scope) -> str:
         item, container = expr.args
@@ -231,11 +233,11 @@ class Renderer:
             strings = all(isinstance(one, str) for one in constants)
             if strings and not self._precise and self._static(item) in ("string", *_OPEN):
                 return f"({text} in {self._keep(tuple(constants))})"
-            return f"among({text}, {self._keep(constants)})"
+            return self._apply(expr, "among", (text, self._keep(constants)))
         inside = self.render(container, scope)
         if not self._precise and self._static(container) == "map" and self._static(item) == "string":
             return f"({text} in {inside})"
-        return f"contains({text}, {inside})"
+        return self._apply(expr, "contains", (text, inside))
 
     def _optional_select(self, expr: Call, scope: Scope) -> str:
         return f"optional_select({self.render(expr.args[0], scope)}, {self.render(expr.args[1], scope)})"

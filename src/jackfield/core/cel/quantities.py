@@ -115,9 +115,10 @@ def version(text: str) -> Semver:
     patch, dash, pre = rest.partition("-")
     number = _number("Patch", patch)
     before = tuple(_pre_release(one) for one in pre.split(".")) if dash else ()
-    return Semver(
-        major, minor, number, before, tuple(_build(one) for one in build.split(".")) if plus else ()
-    )
+    for one in build.split(".") if plus else ():
+        _check_build(one)
+    order = tuple((0, one, "") if isinstance(one, int) else (1, 0, one) for one in before)
+    return Semver(major, minor, number, (major, minor, number, not order, order), text)
 
 
 def _number(name: str, text: str) -> int:

@@ -1,0 +1,343 @@
+"""A request becomes resources: what comes, what goes, what is shown, who is woken."""
+
+from typing import NamedTuple
+
+import pytest
+
+from jackfield.controllers.store import Store
+from jackfield.core import compose
+from jackfield.model.composition import (
+    DEVICE,
+    FINALIZER,
+    MANAGED_BY,
+    AllocationPolicy,
+    ChildStatus,
+    ComposabilityRequest,
+    ComposabilityRequestStatus,
+    ComposableResource,
+    ComposableResourceSpec,
+    RequestState,
+    ResourceState,
+)
+from jackfield.model.fabric import Inventory
+from jackfield.model.meta import Object, ObjectMeta
+from jackfield.model.names import NEVER, Key, ModelName, NodeName, Seconds, Version
+from jackfield.model.plan import (
+    AnyAction,
+    DeleteResource,
+    FreeRequest,
+    KeepRequest,
+    Phase,
+    Plan,
+    PutRequestStatus,
+    PutResource,
+)
+from jackfield.model.policy import DeviceModel, Policy
+from jackfield.model.view import Delta, FactsChanged, InventoryChanged, ObjectChanged, SupplyChanged
+from jackfield.testing import builders as b
+from unit.core.plans import reasons, steps, words
+
+POLICY = b.policy()
+OURS = "jackfield-a100-n1"
+KEPT = (FINALIZER,)
+STAGE: tuple[Object, ...] = (b.node(), b.heartbeat())
+FOUR = b.inventory(models={"A100": 4})
+
+
+def put(number: int) -> str:
+    return f"PutResource on n1 resource/rack-a-a100-{number}"
+
+
+def delete(number: int) -> str:
+    return f"DeleteResource resource/rack-a-a100-{number}"
+
+
+def child(number: int, **meta: object) -> ComposableResource:
+    return b.resource(f"a100-{number}", physical=str(number), request="by-hand", **meta)  # type: ignore[arg-type] # passed on
+
+
+def by_hand(size: int, **meta: object) -> ComposabilityRequest:
+    return b.request(size, finalizers=KEPT, **meta)  # type: ignore[arg-type] # passed on
+
+
+def named(*wanted: str) -> ComposabilityRequest:
+    return b.request(dict.fromkeys(wanted, "c"), finalizers=KEPT)
+
+
+def shown(plan: Plan) -> ComposabilityRequestStatus:
+    (status,) = (one.status for one in plan.actions if isinstance(one, PutRequestStatus))
+    return status
+
+
+def effects(plan: Plan) -> tuple[str, ...]:
+    """All but what is shown on the request."""
+    return tuple(step for step in steps(plan) if not step.startswith("PutRequestStatus"))
+
+
+class Row(NamedTuple):
+    """What there is besides node and heartbeat, and what is to come of it."""
+
+    there: tuple[Object, ...]
+    do: tuple[str, ...] = ()
+    state: RequestState = RequestState.UPDATING
+    error: str = ""
+    inventories: tuple[Inventory, ...] = (FOUR,)
+
+
+NAMED = {
+    "what is wanted is created": Row((named("a100-1", "a100-2"),), (put(1), put(2))),
+    "what is there is not created again": Row((named("a100-1", "a100-2"), b.resource("a100-1")), (put(2),)),
+    "all there and online": Row((named("a100-1"), b.resource("a100-1")), state=RequestState.RUNNING),
+    "all there and not online": Row((named("a100-1"), b.resource("a100-1", state=ResourceState.ATTACHING))),
+    "online and on its way out": Row((named("a100-1"), b.resource("a100-1", deleted=b.NOW))),
+    "what is not wanted any more goes": Row(
+        (named("a100-1"), b.resource("a100-1"), b.resource("a100-2")), (delete(2),)
+    ),
+    "what goes already is not deleted twice": Row(
+        (named("a100-1"), b.resource("a100-2", deleted=b.NOW)), (put(1),)
+    ),
+    "what stands on another node is waited for": Row(
+        (named("a100-1", "a100-2"), b.resource("a100-1", on="n2"), b.resource("a100-2")),
+        error="a100-1 to come back from another node",
+    ),
+}
+
+CHOSEN = {
+    "so many": Row((by_hand(2),), (put(1), put(2))),
+    "two become three: one more, never five": Row((by_hand(3), child(1), child(2)), (put(3),)),
+    "those under way count": Row(
+        (by_hand(3), child(1, state=ResourceState.NEW), child(2, state=ResourceState.ATTACHING)), (put(3),)
+    ),
+    "those on their way out do not": Row(
+        (by_hand(2), child(1), child(2, deleted=b.NOW), child(3, state=ResourceState.DETACHING)), (put(4),)
+    ),
+    "as many as there should be": Row((by_hand(2), child(1), child(2)), state=RequestState.RUNNING),
+    "more than there should be": Row(
+        (by_hand(1), child(1, used=b.NOW - 5), child(2, used=b.NOW - 9)), (delete(2),)
+    ),
+    "none at all": Row((by_hand(0), child(1), child(2)), (delete(1), delete(2))),
+    "none, and none there": Row((by_hand(0),), state=RequestState.RUNNING),
+    "none on different nodes": Row(
+        (by_hand(0, on="", by=AllocationPolicy.DIFFERENTNODE), child(1)), (delete(1),)
+    ),
+    "some of them: the rest is waited for": Row(
+        (by_hand(8),), (put(1), put(2), put(3), put(4)), error="4 more of A100 to be free"
+    ),
+    "a child of another model goes, and another comes": Row(
+        (by_hand(1), b.resource("t4-1", model="T4", request="by-hand")),
+        (put(1), "DeleteResource resource/rack-a-t4-1"),
+    ),
+    "a child on the wrong node goes, and another comes": Row(
+        (by_hand(1), b.node("n2"), child(2, on="n2")), (put(1), delete(2))
+    ),
+    "a model that nobody knows": Row((by_hand(1, of="H200"),), error="the policy has no model 'H200'"),
+    "an older request for the same: the younger is told, and keeps what it has": Row(
+        (by_hand(1), child(1), by_hand(1, name="older", created=b.NOW - 500)),
+        error="older is older and asks for the same",
+    ),
+}
+
+
+def view(row: Row) -> Store:
+    return b.world(*STAGE, *row.there, inventories=row.inventories)
+
+
+@pytest.mark.parametrize(
+    "row", [*NAMED.values(), *CHOSEN.values()], ids=[*NAMED, *(f"chosen: {one}" for one in CHOSEN)]
+)
+def test_what_comes_and_goes_for_a_request(row: Row) -> None:
+    request = next(one for one in row.there if isinstance(one, ComposabilityRequest))
+    plan = compose.decide(view(row), request.metadata.name, POLICY, b.NOW)
+    assert effects(plan) == row.do
+    assert shown(plan).state is row.state
+    assert row.error in shown(plan).error
+    assert bool(shown(plan).error) == bool(row.error)
+    assert reasons(plan) == (("Composing",) if row.error else ())
+    assert row.error in words(plan)
+
+
+def test_a_request_that_is_gone_is_left_alone() -> None:
+    assert compose.decide(b.world(), "gone", POLICY, b.NOW) == Plan()
+
+
+def test_a_request_is_kept_before_anything_is_made_for_it() -> None:
+    there = b.world(*STAGE, b.request(1, version="7"), inventories=(FOUR,))
+    assert compose.decide(there, "by-hand", POLICY, b.NOW).actions == (
+        KeepRequest(
+            phase=Phase.COMPOSED,
+            request="by-hand",
+            version=Version("7"),
+            because="its devices must be returned before it goes",
+        ),
+    )
+
+
+def test_a_resource_is_named_for_its_device_and_says_whose_it_is() -> None:
+    policy = b.policy(DeviceModel(0, ModelName("CXL"), "cxl", type="cxlmemory"))
+    request = by_hand(1, of="CXL", type="cxlmemory", force=True)
+    there = b.world(*STAGE, request, inventories=(b.inventory(models={"CXL": 1}),), policy=policy)
+    put_resource = compose.decide(there, "by-hand", policy, b.NOW).actions[0]
+    assert put_resource == PutResource(
+        phase=Phase.COMPOSED,
+        resource=ComposableResource(
+            metadata=ObjectMeta(
+                name="rack-a-cxl-1",
+                labels={MANAGED_BY: "by-hand"},
+                annotations={DEVICE: "fabric.jackfield.dev/rack-a/cxl-1"},
+                finalizers=(FINALIZER,),
+            ),
+            spec=ComposableResourceSpec("cxlmemory", ModelName("CXL"), b.NODE, force_detach=True),
+        ),
+        because="by-hand wants cxl-1 on n1",
+    )
+
+
+def test_a_resource_for_a_claim_says_so() -> None:
+    plan = compose.decide(b.world(*STAGE, named("a100-1")), OURS, POLICY, b.NOW)
+    assert plan.actions[0].claim == Key("default", "c")
+
+
+def test_a_deletion_names_the_version_and_who_does_not_want_it() -> None:
+    plan = compose.decide(b.world(*STAGE, by_hand(0), child(1, version="9")), "by-hand", POLICY, b.NOW)
+    assert plan.actions[0] == DeleteResource(
+        phase=Phase.DETACHED,
+        resource="rack-a-a100-1",
+        version=Version("9"),
+        because="by-hand does not want it any more",
+    )
+
+
+def test_children_are_shown_as_they_are() -> None:
+    there = b.world(
+        *STAGE, by_hand(1, version="4"), child(1, uuid="GPU-1", error="slow", state=ResourceState.ATTACHING)
+    )
+    (put_status,) = compose.decide(there, "by-hand", POLICY, b.NOW).actions
+    assert put_status == PutRequestStatus(
+        phase=Phase.COMPOSED,
+        request="by-hand",
+        version=Version("4"),
+        status=ComposabilityRequestStatus(
+            state=RequestState.UPDATING,
+            resources={"rack-a-a100-1": ChildStatus("Attaching", "GPU-1", "1", NodeName("n1"), "slow")},
+            scalar_resource=by_hand(1).spec.resource,
+        ),
+        because="it is Updating with 1 resources",
+    )
+
+
+def test_what_is_shown_already_is_not_shown_again() -> None:
+    first = compose.decide(b.world(*STAGE, by_hand(1), child(1)), "by-hand", POLICY, b.NOW)
+    told = by_hand(1, status=shown(first))
+    assert compose.decide(b.world(*STAGE, told, child(1)), "by-hand", POLICY, b.NOW) == Plan()
+
+
+def test_a_request_waiting_for_blame_to_run_out_is_looked_at_then() -> None:
+    blamed = b.node(failures={"a100-8": b.NOW - 100, "a100-9": b.NOW - 300})
+    there = b.world(blamed, b.heartbeat(), by_hand(1), inventories=(FOUR,))
+    plan = compose.decide(there, "by-hand", POLICY, b.NOW)
+    assert effects(plan) == ()
+    assert plan.again_at == Seconds(b.NOW + 1500)
+
+
+def test_a_request_that_has_all_is_not_looked_at_again() -> None:
+    failed = b.node(failures={"a100-1": b.NOW - 100})
+    plan = compose.decide(
+        b.world(failed, b.heartbeat(), by_hand(1), inventories=(FOUR,)), "by-hand", POLICY, b.NOW
+    )
+    assert (effects(plan), plan.again_at) == ((put(2),), NEVER)
+
+
+# --- the end
+
+
+@pytest.mark.parametrize(
+    ("there", "do", "wait"),
+    [
+        ((), ("FreeRequest request/by-hand",), ""),
+        ((child(1), child(2, deleted=b.NOW)), (delete(1),), "rack-a-a100-1, rack-a-a100-2 to be returned"),
+        ((child(1, deleted=b.NOW, state=ResourceState.ATTACHING),), (), "rack-a-a100-1 to be returned"),
+    ],
+)
+def test_a_request_goes_when_all_its_devices_are_returned(
+    there: tuple[Object, ...], do: tuple[str, ...], wait: str
+) -> None:
+    plan = compose.decide(b.world(*STAGE, by_hand(2, deleted=b.NOW), *there), "by-hand", POLICY, b.NOW)
+    assert effects(plan) == do
+    assert reasons(plan) == (("Cleaning",) if wait else ())
+    assert wait in words(plan)
+    if there:
+        assert shown(plan).state is RequestState.CLEANING
+
+
+def test_the_last_of_a_request_is_its_finalizer() -> None:
+    (free,) = compose.decide(
+        b.world(by_hand(2, deleted=b.NOW, version="8")), "by-hand", POLICY, b.NOW
+    ).actions
+    assert free == FreeRequest(
+        phase=Phase.DETACHED, request="by-hand", version=Version("8"), because="all its devices are returned"
+    )
+    others = b.request(2, deleted=b.NOW, finalizers=("somebody/else",))
+    assert compose.decide(b.world(others), "by-hand", POLICY, b.NOW) == Plan()
+
+
+def test_what_goes_says_why() -> None:
+    action: AnyAction = compose.decide(
+        b.world(by_hand(1, deleted=b.NOW), child(1)), "by-hand", POLICY, b.NOW
+    ).actions[0]
+    assert action.because == "its request is being deleted"
+
+
+# --- who is woken
+
+
+SHORT = ComposabilityRequestStatus(state=RequestState.UPDATING, error="2 more of A100 to be free")
+RUNNING = ComposabilityRequestStatus(state=RequestState.RUNNING)
+LOOKED_AT = (
+    by_hand(1, name="short", status=SHORT),
+    by_hand(1, name="running", status=RUNNING),
+    by_hand(1, name="other", of="T4", status=SHORT),
+    b.request({"a100-1": "c"}, name="scalers", status=SHORT),
+    b.claim("c", on="n1", devices=("a100-1",)),
+    b.resource("a100-5", on="n5", request="running"),
+)
+
+
+def lease(at: float) -> Object:
+    return b.heartbeat(at=at)
+
+
+@pytest.mark.parametrize(
+    ("delta", "woken"),
+    [
+        (ObjectChanged(None, by_hand(1)), {"by-hand", "short", "running"}),
+        (ObjectChanged(by_hand(1, of="T4"), by_hand(1)), {"by-hand", "short", "running", "other"}),
+        (ObjectChanged(None, b.request({}, name="another-of-the-scalers")), {"another-of-the-scalers"}),
+        (ObjectChanged(None, child(9)), {"by-hand"}),
+        (ObjectChanged(child(9), None), {"by-hand", "short"}),
+        (ObjectChanged(child(9), child(9, deleted=b.NOW)), {"by-hand", "short"}),
+        (ObjectChanged(child(9), child(9, uuid="GPU-9")), {"by-hand"}),
+        (ObjectChanged(child(9, deleted=b.NOW), None), {"by-hand"}),
+        (ObjectChanged(b.resource("a100-1", on="n2", request=""), None), {OURS, "short"}),
+        (ObjectChanged(None, b.node("n5")), {"running", "short"}),
+        (ObjectChanged(b.node("n5"), None), {"running"}),
+        (ObjectChanged(lease(b.NOW - 5), lease(b.NOW)), set()),
+        (ObjectChanged(lease(b.NOW - 500), lease(b.NOW)), {"short"}),
+        (ObjectChanged(None, b.claim("c")), set()),
+        (SupplyChanged(b.FABRIC, b.MODEL), {"short"}),
+        (InventoryChanged(b.FABRIC, (b.NODE,), ()), set()),
+        (FactsChanged(b.NODE), set()),
+    ],
+)
+def test_a_change_wakes_the_requests_it_is_about(delta: Delta, woken: set[str]) -> None:
+    assert set(compose.wakes(b.world(*LOOKED_AT), POLICY, delta)) == woken
+
+
+def test_a_resource_of_a_model_that_has_left_the_policy_wakes_its_request_alone() -> None:
+    there = b.world(b.claim("c", devices=("t4-1",)))
+    delta = ObjectChanged(None, b.resource("t4-1", model="T4", request="by-hand"))
+    assert compose.wakes(there, POLICY, delta) == ("by-hand",)
+
+
+def test_a_resource_that_somebody_else_made_wakes_its_request() -> None:
+    others = ComposableResource(metadata=ObjectMeta(name="gpu-1f", labels={MANAGED_BY: "by-hand"}))
+    assert compose.wakes(b.world(), Policy(), ObjectChanged(None, others)) == ("by-hand",)
