@@ -20,7 +20,7 @@ from jackfield.model.composition import (
     ResourceState,
 )
 from jackfield.model.lease import Lease
-from jackfield.model.meta import ObjectMeta
+from jackfield.model.meta import ObjectMeta, holds
 from jackfield.model.names import NEVER, DeviceID, Key, NodeName, Seconds
 from jackfield.model.node import Node
 from jackfield.model.plan import (
@@ -34,7 +34,7 @@ from jackfield.model.plan import (
     PutResource,
     Waiting,
 )
-from jackfield.model.policy import Policy
+from jackfield.model.policy import READY, Policy
 from jackfield.model.view import Delta, ObjectChanged, SupplyChanged, View
 
 
@@ -134,14 +134,21 @@ def _short(view: View, policy: Policy) -> tuple[str, ...]:
 def _named(view: View, request: ComposabilityRequest) -> Composition:
     wanted = {one.device: one.claim for one in request.wanted}
     node = request.spec.resource.target_node
-    create = tuple(
-        (device, node, claim) for device, claim in wanted.items() if view.resource_of(device) is None
-    )
+    absent = {device: claim for device, claim in wanted.items() if view.resource_of(device) is None}
+    taken = [device.device for device, claim in absent.items() if _had(view, device, claim)]
+    create = tuple((device, node, claim) for device, claim in absent.items() if device.device not in taken)
     children = view.resources_of(request.metadata.name)
     gone = tuple(one for one in children if not one.deleting and one.device not in wanted)
     moving = [device.device for device in wanted if _elsewhere(view, device, node)]
-    error = f"{', '.join(moving)} to come back from another node" if moving else ""
-    return Composition(create, gone, error)
+    errors = [f"{', '.join(moving)} to come back from another node"] if moving else []
+    errors += [f"the pods that {', '.join(taken)} was taken from by force to end"] if taken else []
+    return Composition(create, gone, "; ".join(errors))
+
+
+def _had(view: View, device: DeviceID, claim: Key) -> bool:
+    """Whether the claim is Ready with a device that is gone: only force does that, and no pod gets it back."""
+    found = view.claim(claim)
+    return found is not None and holds(found.conditions(device), READY)
 
 
 def _elsewhere(view: View, device: DeviceID, node: NodeName) -> bool:

@@ -62,15 +62,15 @@ class _Ledger(msgspec.Struct):
     node: NodeName
     policy: Policy
     now: Seconds
-    taken: dict[DeviceID, DeviceModel] = {}
-    others: int = 0
+    others: int
     """Devices that take room and are no business of ours."""
+    taken: dict[DeviceID, DeviceModel] = {}
     ordered: int = 0
 
 
 def on_node(view: View, node: NodeName, policy: Policy, now: Seconds) -> tuple[Demand, ...]:
     """Return the demand on a node, oldest claim first; a younger one gets what the older ones left."""
-    ledger = _Ledger(view, node, policy, now, others=room.strangers(view, node))
+    ledger = _Ledger(view, node, policy, now, room.strangers(view, node))
     for resource in room.present(view, node):
         model = policy.model(resource.spec.model)
         if not room.busy(view, resource):
@@ -119,10 +119,9 @@ def _answered(claim: ResourceClaim, ours: tuple[DeviceRequestAllocationResult, .
 
 def _judge(ledger: _Ledger, claim: ResourceClaim, wants: tuple[Want, ...]) -> Verdict:
     """Go through all that can stand in the way, what cannot be helped first."""
-    for result in claim.results:
-        if claim.wants_all(result.request) and not _all_there(ledger, wants):
-            text = "allocationMode All would attach the fabric's whole pool; ask for a count instead"
-            return Refuse(FAILED, wants[0].device if wants else result.id, text)
+    if any(claim.wants_all(result.request) for result in claim.results) and not _all_there(ledger, wants):
+        text = "allocationMode All would attach the fabric's whole pool; ask for a count instead"
+        return Refuse(FAILED, wants[0].device, text)
     for want in wants:
         refused = (
             _lost(ledger.view, want)
@@ -142,8 +141,6 @@ def _all_there(ledger: _Ledger, wants: tuple[Want, ...]) -> bool:
 def _lost(view: View, want: Want) -> Refuse | None:
     """Of two claims with one device the recorded one is served, else the older (rule 9)."""
     rivals = view.claims_holding(want.device)
-    if len(rivals) < len(("me", "another")):
-        return None
     record = want.resource.record if want.resource is not None else None
     winner = next((one for one in rivals if record is not None and one.uid == record.uid), rivals[0])
     if winner.uid == want.claim.uid:
@@ -153,8 +150,7 @@ def _lost(view: View, want: Want) -> Refuse | None:
 
 def _failed(ledger: _Ledger, want: Want) -> Refuse | None:
     """An attach that failed since the claim was allocated sends it round, again and again only so often."""
-    allocation = want.claim.status.allocation
-    since = seconds(allocation.allocation_timestamp) if allocation else ledger.now
+    since = _allocated_at(want.claim)
     failures = [
         one for one in ledger.view.failures_on(ledger.node) if one.device == want.device and one.at >= since
     ]
@@ -194,16 +190,12 @@ def _used_by_driver(view: View, want: Want) -> Refuse | None:
 
 
 def _fit(ledger: _Ledger, wants: tuple[Want, ...]) -> Refuse | None:
-    new = tuple(want for want in wants if want.device not in ledger.taken and not _on_its_way(ledger, want))
+    new = tuple(want for want in wants if want.device not in ledger.taken)
     for want in new:
         refusal = room.refusal(ledger.view, ledger.node, want.model, ledger.policy, ledger.now)
         if refusal:
             return Refuse(RESCHEDULE, want.device, refusal)
     return _coexist(ledger, wants) or _enough_room(ledger, wants, new) or _in_time(ledger, new)
-
-
-def _on_its_way(ledger: _Ledger, want: Want) -> bool:
-    return want.resource is not None and want.resource.node == ledger.node
 
 
 def _coexist(ledger: _Ledger, wants: tuple[Want, ...]) -> Refuse | None:
@@ -240,15 +232,21 @@ def _in_time(ledger: _Ledger, new: tuple[Want, ...]) -> Refuse | None:
     """An order that cannot be carried out before the scheduler gives up is sent round early."""
     for want in new:
         fabric = naming.fabric_of(want.device, ledger.policy)
-        inventory = ledger.view.inventory(fabric) if fabric is not None else None
-        allocation = want.claim.status.allocation
-        if fabric is None or inventory is None or allocation is None:
+        assert fabric is not None
+        inventory = ledger.view.inventory(fabric)
+        if inventory is None:
             continue
         ahead = len(ledger.view.under_way(fabric)) + ledger.ordered
         ledger.ordered += 1
         rounds = ahead // inventory.traits.jobs + 1
         done_at = ledger.now + rounds * ledger.view.attach_seconds(fabric)
-        if done_at > seconds(allocation.allocation_timestamp) + ledger.policy.binding_timeout_seconds:
+        if done_at > _allocated_at(want.claim) + ledger.policy.binding_timeout_seconds:
             text = f"fabric {fabric} has {ahead} orders ahead of it and cannot attach it in time"
             return Refuse(RESCHEDULE, want.device, text)
     return None
+
+
+def _allocated_at(claim: ResourceClaim) -> Seconds:
+    allocation = claim.status.allocation
+    assert allocation is not None
+    return seconds(allocation.allocation_timestamp)

@@ -142,9 +142,11 @@ def _in_the_way(
 ) -> bool:
     """Whether a node with all that stays and comes would have too many devices, or two that cannot coexist."""
     machine, model = site.view.machine(site.node), site.policy.model(one.spec.model)
-    devices = len(staying) + len(coming) + room.strangers(site.view, site.node)
-    if model is None or machine is None or devices > machine.slots:
-        return machine is not None and devices > machine.slots
+    assert machine is not None  # else nobody would be served here with what is yet to come
+    if len(staying) + len(coming) + room.strangers(site.view, site.node) > machine.slots:
+        return True
+    if model is None:
+        return False
     if room.coexistence(model, tuple(want.model.cdi_model_name for want in coming), site.policy):
         return True
     alike = sum(other.spec.model == one.spec.model for other in staying)

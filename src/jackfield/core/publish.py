@@ -170,7 +170,7 @@ def _offer_to_all(
         return Closed("attaching is paused")
     if view.congested(fabric):
         return Closed("its manager has more orders than it can carry out in time")
-    if not model.binds and view.handing_over(fabric, model.cdi_model_name):
+    if view.handing_over(fabric, model.cdi_model_name):
         return Closed("a device of its model waits for the claim it was attached for")
     failed_on = tuple(one.node for one in _recent_failures(view, device, policy, now))
     return Open(failed_on) if len(failed_on) < DEVICE_FAILURES_MAX else Closed("it failed on several nodes")
@@ -221,9 +221,9 @@ def _decide_pool(view: View, key: SliceKey, policy: Policy, now: Seconds) -> Pla
 
 
 def _indexes(current: tuple[ResourceSlice, ...], count: int) -> list[int]:
-    """Indexes for so many slices: those there are keep theirs, new ones get what is not used."""
+    """Indexes for so many slices at least: those there are keep theirs, new ones get what is not used."""
     used = [naming.slice_index(one.metadata.name) for one in current]
-    return used + [index for index in range(count) if index not in used][: count - len(used)]
+    return used + [index for index in range(count) if index not in used]
 
 
 def _pool_news(added: list[str], gone: list[str]) -> str:
@@ -263,17 +263,16 @@ def _slots(view: View, key: SliceKey, model: DeviceModel, inventory: Inventory) 
     """Slots that somebody has, and as many more as the manager has devices that nobody has."""
     free = view.free(key.fabric, model.cdi_model_name)
     slots: list[str] = []
-    number = 0
     listed = sum(len(one.spec.devices) for one in view.slices(key.driver, key.pool))
     attached = sum(one.model == model.cdi_model_name for one in inventory.devices)
-    while free > 0 or number < max(listed, attached):
+    # All that are free are among so many: what is not is either attached or spoken for, and both are counted.
+    for number in range(max(listed, attached + inventory.free.get(model.cdi_model_name, 0))):
         name = naming.slot(key.fabric, model, number)
         if _held(view, key, name.device):
             slots.append(name.device)
         elif free > 0:
             slots.append(name.device)
             free -= 1
-        number += 1
     return slots
 
 

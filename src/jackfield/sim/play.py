@@ -80,9 +80,11 @@ class Stage:
 
     def __init__(self, play: Scenario, chance: Chance, listener: Listener | None) -> None:
         self.clock = running()
-        self.story = story.Story(lambda line: listener(line, self.world) if listener is not None else None)
+        self.story = story.Story(
+            lambda: self.world.store,
+            lambda line: listener(line, self.world) if listener is not None else None,
+        )
         self.world = SimWorld(play.setting, self.clock, chance, self.story)
-        self.story.store = self.world.store
         self.audit = Audit(self.world)
         self._play = play
         self._chance = chance
@@ -128,6 +130,9 @@ class Stage:
         for step in self._play.play:
             if isinstance(step, scenario.CreateWorkload):
                 yield from self._workload(step)
+            elif isinstance(step, scenario.Restart):
+                for number in range(step.times):
+                    yield step.at + number * step.every, step
             else:
                 yield step.at, step
 
@@ -174,12 +179,16 @@ class Stage:
             case scenario.Silence():
                 await self._silence(step)
             case _:
-                self._do_to_hardware(step)
+                self._do_to_machinery(step)
 
-    def _do_to_hardware(self, step: scenario.AnyStep) -> None:
+    def _do_to_machinery(self, step: scenario.AnyStep) -> None:
         match step:
             case scenario.Break():
                 self._break(step)
+            case scenario.Restart(part="controllers"):
+                self.world.restart_controllers()
+            case scenario.Restart():
+                self.world.restart_plugins()
             case scenario.Take():
                 for manager in self.world.managers.values():
                     manager.pool.take(step.model, step.count)

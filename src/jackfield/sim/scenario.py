@@ -4,7 +4,7 @@ Knows values only, and what is wrong with them. Must not know how they come to l
 """
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 import yaml
@@ -130,8 +130,27 @@ class Take(Step, frozen=True, kw_only=True, tag="take"):
     count: Count = 1
 
 
+class Restart(Step, frozen=True, kw_only=True, tag="restart"):
+    """Our controllers, or the plugins of all nodes, are killed where they stand and started again."""
+
+    part: Literal["controllers", "plugins"] = "controllers"
+    times: Annotated[int, msgspec.Meta(ge=1)] = 1
+    every: Duration = 1.0
+    """Seconds between one time and the next."""
+
+
 AnyStep = (
-    CreatePod | CreateClaim | CreateWorkload | CreateRequest | Delete | Cordon | Lose | Silence | Break | Take
+    CreatePod
+    | CreateClaim
+    | CreateWorkload
+    | CreateRequest
+    | Delete
+    | Cordon
+    | Lose
+    | Silence
+    | Break
+    | Take
+    | Restart
 )
 
 

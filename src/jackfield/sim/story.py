@@ -41,11 +41,10 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True):
 class Story:
     """Hears of every step and keeps it; a `controllers.runner.Recorder`."""
 
-    def __init__(self, listener: Callable[[Line], object] | None = None) -> None:
+    def __init__(self, store: Callable[[], Store], listener: Callable[[Line], object]) -> None:
         self.lines: list[Line] = []
         self.waiting: dict[str, Waiting] = {}
-        self.store: Store | None = None
-        """Where relations are looked up: the controllers' own store."""
+        self._store = store  # where relations are looked up: the controllers' own, which a restart replaces
         self._start: Seconds | None = None
         self._listener = listener
         self._last: dict[str, tuple[str, str, str]] = {}
@@ -90,28 +89,28 @@ class Story:
         if not line.bookkeeping:
             self._last[line.object] = said
         self.lines.append(line)
-        if self._listener is not None:
-            self._listener(line)
+        self._listener(line)
 
     def _about(self, action: AnyAction) -> tuple[str, ...]:
         """Everything the step concerns: its object, and through its resource a device, a node, claims and pods."""
+        store = self._store()
         about = {explain.subject(action): None}
         devices = dict.fromkeys(explain.devices(action))
         nodes: dict[NodeName, None] = {}
         claims = {action.claim: None} if action.claim.name else {}
         name = getattr(action, "resource", "")
-        resource = self.store.resource(name) if self.store is not None and isinstance(name, str) else None
+        resource = store.resource(name) if isinstance(name, str) else None
         if resource is not None:
             nodes[resource.node] = None
             if resource.device is not None:
                 devices[resource.device] = None
-        if self.store is not None and len(devices) == 1:
+        if len(devices) == 1:
             for device in devices:
-                claims |= {claim.key: None for claim in self.store.claims_holding(device)}
+                claims |= {claim.key: None for claim in store.claims_holding(device)}
         about |= {f"device/{device}": None for device in devices}
         about |= {f"node/{node}": None for node in nodes}
         about |= {f"claim/{claim}": None for claim in claims}
-        pods = (pod.key for claim in claims for pod in (self.store.pods_using(claim) if self.store else ()))
+        pods = (pod.key for claim in claims for pod in store.pods_using(claim))
         return tuple({**about, **{f"pod/{pod}": None for pod in pods}})
 
 

@@ -63,6 +63,7 @@ class SimWorld:
         self._tasks: list[asyncio.Task[None]] = []
         self._make_cluster()
         self._make_controllers()
+        self._make_plugins()
 
     def _make_cluster(self) -> None:
         clock, setting = self.clock, self.setting
@@ -87,14 +88,20 @@ class SimWorld:
         self.collector = Collector(self.cluster.client("collector"), clock)
 
     def _make_controllers(self) -> None:
-        policy = self.setting.policy
         fabrics: dict[FabricName, Fabric] = {name: SimFabric(one) for name, one in self.managers.items()}
         self.client = self.cluster.client("jackfield")
-        self.store = Store(policy)
+        self.store = Store(self.setting.policy)
         world = World(self.client, self.clock, fabrics)
         self.controllers = Runner(world, self.store, app.ALL, self._recorder)
-        self._node_world = World(self.cluster.client("jackfield-node"), self.clock, {}, self.hosts)
-        self.nodes = Runner(self._node_world, Store(policy), app.NODE, self._recorder)
+
+    def _make_plugins(self) -> None:
+        """One runner serves the plugins of all nodes: each hears only of what is for its own."""
+        self._node_client = self.cluster.client("jackfield-node")
+        world = World(self._node_client, self.clock, {}, self.hosts)
+        self.nodes = Runner(world, Store(self.setting.policy), app.NODE, self._recorder)
+        for node in self.hosts:
+            self._plugins[node][DRIVER] = Plugin(node, world, self.nodes, self._recorder)
+        self._node_world = world
 
     def _drawn(self, distribution: Distribution, name: str) -> "Drawn":
         return Drawn(distribution, self._chance.branch(name))
@@ -119,18 +126,34 @@ class SimWorld:
             self.collector.run(),
             *(() if self.unscheduled else (self.scheduler.run(),)),
             self.kubelets.run(),
-            self.controllers.run(app.KINDS),
-            self.nodes.run(app.NODE_KINDS),
         ):
             self._tasks.append(self._group.create_task(work))
+        self._controllers_task = self._group.create_task(self.controllers.run(app.KINDS))
+        self._plugins_task = self._group.create_task(self.nodes.run(app.NODE_KINDS))
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for task in self._tasks:
+        for task in (*self._tasks, self._controllers_task, self._plugins_task):
             task.cancel()
         await self._group.__aexit__(kind, error, trace)
+
+    # --- deaths
+
+    def restart_controllers(self) -> None:
+        """Kill our controllers where they stand, and start new ones that remember nothing."""
+        self.client.kill()  # the handle to the world goes first, so that nothing tidies up
+        self._controllers_task.cancel()
+        self._make_controllers()
+        self._controllers_task = self._group.create_task(self.controllers.run(app.KINDS))
+
+    def restart_plugins(self) -> None:
+        """Kill the plugins of all nodes; what is on the nodes' disks stays."""
+        self._node_client.kill()
+        self._plugins_task.cancel()
+        self._make_plugins()
+        self._plugins_task = self._group.create_task(self.nodes.run(app.NODE_KINDS))
 
     # --- nodes
 

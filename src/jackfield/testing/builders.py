@@ -82,7 +82,7 @@ from jackfield.model.pod import (
     PodStatus,
     ResourceRequirements,
 )
-from jackfield.model.policy import DRIVER, READY, DeviceModel, Policy
+from jackfield.model.policy import DRIVER, FAILED, READY, RESCHEDULE, DeviceModel, Policy
 from jackfield.model.slice import ResourcePool, ResourceSlice, ResourceSliceSpec
 from jackfield.testing.overrides import NOW as NOW  # noqa: PLC0414 - part of the words of a table
 from jackfield.testing.overrides import (
@@ -193,7 +193,7 @@ def claim(
     told = READY if ready else meta.get("told", "")
     attempts = {ATTEMPTS: meta["attempts"]} if "attempts" in meta else {}
     mode = meta.get("mode", "ExactCount")
-    asked = DeviceRequest("gpu", ExactDeviceRequest(allocation_mode=mode, count=max(1, len(given))))
+    asked = DeviceRequest("gpu", ExactDeviceRequest("gpu", allocation_mode=mode, count=max(1, len(given))))
     return ResourceClaim(
         metadata=metadata(name, meta, NAMESPACE, annotations=attempts),
         spec=ResourceClaimSpec(DeviceClaim((asked,))),
@@ -356,6 +356,7 @@ def _allocation(given: tuple[DeviceID, ...], on: str, meta: ClaimMeta) -> Alloca
             *(one.driver, one.pool, one.device),
             admin_access=meta.get("admin", False),
             binding_conditions=meta.get("waits", (READY,)),
+            binding_failure_conditions=(RESCHEDULE, FAILED) if meta.get("waits", (READY,)) else (),
         )
         for one in given
     )
@@ -368,7 +369,9 @@ def _allocation(given: tuple[DeviceID, ...], on: str, meta: ClaimMeta) -> Alloca
 
 
 def _told(of: DeviceID, kind: str) -> AllocatedDeviceStatus:
-    return AllocatedDeviceStatus(of.driver, of.pool, of.device, conditions=(Condition(kind, "True"),))
+    return AllocatedDeviceStatus(
+        of.driver, of.pool, of.device, conditions=(Condition(kind, "True", kind, "", point(NOW)),)
+    )
 
 
 def _record(claim: ResourceClaim) -> Record:

@@ -14,7 +14,19 @@ from jackfield.cluster.store import Store, Write
 from jackfield.model.composition import ComposableResource, ComposableResourceSpec
 from jackfield.model.meta import ObjectMeta
 from jackfield.model.names import Seconds, Version, named
-from jackfield.ports import Bug, Change, Changed, Conflict, Gone, Merge, PortError, Refused, Retry, Synced
+from jackfield.ports import (
+    Apply,
+    Bug,
+    Change,
+    Changed,
+    Conflict,
+    Gone,
+    Merge,
+    PortError,
+    Refused,
+    Retry,
+    Synced,
+)
 
 ANY = Version("")
 R = named("r")
@@ -53,9 +65,11 @@ def test_calls_are_counted_by_verb_and_kind_for_every_handle_apart() -> None:
         await one.create(resource())
         await one.read(ComposableResource, R)
         await two.write(Merge(ComposableResource, R, ANY, {"spec": {"model": "B"}}))
+        await two.write(Apply(ComposableResource, R, ANY, {"spec": {"model": "B"}}, "two"))
         await two.delete(ComposableResource, R, ANY)
+        assert [verb for verb, _ in two.calls] == ["patch", "apply", "delete"]
         assert dict(one.calls) == {("create", "ComposableResource"): 1, ("get", "ComposableResource"): 1}
-        assert (one.writes, two.writes, cluster.writes) == (1, 2, 0)
+        assert (one.writes, two.writes, cluster.writes) == (1, 3, 0)
 
     asyncio.run(run())
 

@@ -357,13 +357,20 @@ def test_what_was_done_while_nobody_watched_is_made_good() -> None:
 
 def test_a_pod_of_the_same_name_is_another_pod_even_to_who_missed_the_change() -> None:
     async def scene(bench: Bench) -> None:
-        claim = await running_pod(bench)
+        shared = Key("d", "shared")
+        bench.make(Node, "n")
+        bench.make(ResourceClaim, "shared", spec=REQUESTS)
+        allocation = {"status": {"allocation": {"devices": {"results": [RESULT]}}}}
+        bench.store.patch(ResourceClaim, shared, allocation, STATUS)
+        bench.make(Pod, "p", spec={**SHARED, "nodeName": "n"})
+        await bench.settle()
+        assert "reservedFor" in bench.store.get(ResourceClaim, shared).raw["status"]
         bench.store.delete(Pod, POD, grace_seconds=0)
         bench.make(Pod, "p", spec={"containers": [{"name": "c"}]})
         for number in range(NEWS_MAX + 1):
             bench.store.patch(Pod, POD, {"metadata": {"labels": {"a": f"{number}"}}})
         await bench.settle()
-        assert claim.key.name not in bench.names(ResourceClaim)
+        assert bench.store.get(ResourceClaim, shared).raw["status"] == {}
 
     played(scene)
 

@@ -1,13 +1,13 @@
 """The store keeps the promises of a Kubernetes API server."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pytest
 
 from jackfield import codec
 from jackfield.cluster.errors import ApiError
-from jackfield.cluster.history import Event, EventType
+from jackfield.cluster.history import EventType
 from jackfield.cluster.selectors import selector
 from jackfield.cluster.store import Precondition, Store, Write
 from jackfield.codec import Raw
@@ -101,11 +101,14 @@ def test_a_generated_name_is_the_same_in_every_run_with_the_same_dice() -> None:
 
 
 class StuckDice(random.Random):
-    """Dice that fall the same way twice."""
+    """Dice that make every name twice: all of its letters are the same, and so is the next name."""
 
-    def choices(self, population: Sequence[str], *_args: object, k: int = 1, **_more: object) -> list[str]:  # type: ignore[override]  # only what is used
-        self.throws = getattr(self, "throws", -1) + 1
-        return [population[self.throws // 2]] * k
+    thrown = 0
+
+    def random(self) -> float:
+        letter = self.thrown // 10
+        self.thrown += 1
+        return (letter + 0.5) / 27
 
 
 def test_a_generated_name_is_never_one_that_is_taken_and_never_replaces_one_given() -> None:
@@ -419,52 +422,6 @@ def test_a_pod_is_bound_once_and_not_while_it_goes() -> None:
     assert refusal(lambda: store.bind(going.key, "n"))[0] == 409
 
 
-# --- watching
-
-
-def test_events_since_a_version_are_told_in_order() -> None:
-    store = new_store()
-    store.create(ComposableResource, resource_raw("a"))
-    store.create(Pod, pod_raw())
-    store.create(ComposableResource, resource_raw("b"))
-    store.patch(ComposableResource, named("a"), {"spec": {"model": "B"}})
-    store.delete(ComposableResource, named("b"))
-    told = [(one.type.value, one.version, one.stored.key.name) for one in store.since(ComposableResource, 1)]
-    assert told == [("ADDED", 3, "b"), ("MODIFIED", 4, "a"), ("DELETED", 5, "b")]
-    assert store.since(ComposableResource, 5) == ()
-
-
-def test_a_watch_from_before_what_is_remembered_has_expired() -> None:
-    store = new_store(events_max=2)
-    for name in "abcd":
-        store.create(ComposableResource, resource_raw(name))
-    assert [one.version for one in store.since(ComposableResource, 2)] == [3, 4]
-    assert refusal(lambda: store.since(ComposableResource, 1))[:2] == (410, "Expired")
-
-
-def test_a_listener_hears_of_its_kind_until_it_stops_listening() -> None:
-    store = new_store()
-    heard: list[Event] = []
-    stop = store.subscribe(ComposableResource, heard.append)
-    store.create(ComposableResource, resource_raw("a"))
-    store.create(Pod, pod_raw())
-    stop()
-    store.create(ComposableResource, resource_raw("b"))
-    assert [one.stored.key.name for one in heard] == ["a"]
-
-
-def test_an_object_comes_and_goes_as_it_begins_and_ceases_to_match() -> None:
-    store = new_store()
-    wanted = selector("ComposableResource", labels="a=1")
-    store.create(ComposableResource, resource_raw())
-    for value in ("1", "1", "2", "1"):
-        body = {"metadata": {"labels": {"a": value}}, "spec": {"model": f"m{store.version}"}}
-        store.patch(ComposableResource, RESOURCE, body)
-    store.delete(ComposableResource, RESOURCE)
-    seen = [one.seen_by(wanted) for one in store.since(ComposableResource, 0)]
-    assert seen == [None, "ADDED", "MODIFIED", "DELETED", "ADDED", "DELETED"]
-
-
 def test_a_typed_version_is_decoded_once_and_shared() -> None:
     store = new_store()
     stored = store.create(ResourceSlice, {"metadata": {"name": "s"}, "spec": SLICE})
@@ -497,13 +454,3 @@ def test_events_are_kept_for_an_hour() -> None:
         store.create(EventObject, {"metadata": {"name": name, "namespace": "d"}, "involvedObject": about})
     assert [one.key.name for one in store.list(EventObject).items] == ["b", "c", "d"]
     assert [one.type.value for one in store.since(EventObject, 2)] == ["DELETED", "ADDED", "ADDED"]
-
-
-def test_a_bookmark_says_from_where_to_go_on() -> None:
-    store = new_store()
-    store.create(Pod, pod_raw())
-    assert store.bookmark(ComposableResource) == {
-        "apiVersion": "cro.hpsys.ibm.ie.com/v1alpha1",
-        "kind": "ComposableResource",
-        "metadata": {"resourceVersion": "1"},
-    }

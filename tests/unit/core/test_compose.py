@@ -100,6 +100,16 @@ NAMED = {
         (named("a100-1", "a100-2"), b.resource("a100-1", on="n2"), b.resource("a100-2")),
         error="a100-1 to come back from another node",
     ),
+    "what was taken by force does not come back to the same pod": Row(
+        (named("a100-1", "a100-2"), b.claim("c", devices=("a100-1",), ready=True)),
+        (put(2),),
+        error="the pods that a100-1 was taken from by force to end",
+    ),
+    "both at once": Row(
+        (named("a100-1", "a100-2"), b.claim("c", ready=True), b.resource("a100-2", on="n2")),
+        error="a100-2 to come back from another node; the pods that a100-1 was taken",
+    ),
+    "what a claim waits for is created": Row((named("a100-1"), b.claim("c")), (put(1),)),
 }
 
 CHOSEN = {

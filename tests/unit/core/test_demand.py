@@ -424,6 +424,22 @@ def test_resources_that_others_made_take_room_too() -> None:
     assert verdicts(claim("a"), theirs, request(1), stage=SMALL) == full
     assert verdicts(claim("a"), unknown, stage=SMALL) == full
     assert verdicts(claim("a"), theirs, stage=SMALL) == {"a": "served"}
+    second = replace(theirs, metadata=replace(theirs.metadata, name="second"))
+    two = inventory(machines=[Machine(NODE, slots=2)])
+    assert verdicts(claim("a"), theirs, request(1), stage=two) == {"a": "served"}
+    assert verdicts(claim("a"), theirs, second, request(1), stage=two)["a"].startswith(RESCHEDULE)
+
+
+def test_admin_access_asks_for_no_room() -> None:
+    crowd = (resource("a100-8", holder="uid-x"), resource("a100-9", holder="uid-y"))
+    assert verdicts(claim("a", admin=True), *crowd, stage=SMALL) == {"a": "served"}
+
+
+def test_a_device_on_its_way_back_must_find_room_and_time_again() -> None:
+    leaving = resource(state=ResourceState.DETACHING)
+    late = claim("a", allocated=NOW - 599)
+    assert verdicts(late, leaving)["a"].startswith(f"{RESCHEDULE} a100-1: fabric rack-a has 1 orders ahead")
+    assert verdicts(claim("a"), leaving) == {"a": "served"}
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from jackfield.model.composition import (
     ResourceState,
 )
 from jackfield.model.fabric import Order
+from jackfield.model.meta import ObjectMeta
 from jackfield.model.names import DeviceID, Key, OrderID, PhysicalID, Uid, Version
 from jackfield.model.plan import (
     AddNode,
@@ -54,7 +55,7 @@ CR = "rack-a-a100-1"
 CHOSEN = Order(OrderID("o"), b.FABRIC, b.NODE, b.MODEL, PhysicalID("p1"))
 ANY = Order(OrderID("o"), b.FABRIC, b.NODE, b.MODEL)
 RECORD = Record(CLAIM, U, V)
-NOBODYS = ComposableResource(metadata=b.resource().metadata.__class__(name="gpu-1f"))
+NOBODYS = ComposableResource(metadata=ObjectMeta(name="gpu-1f"))
 
 Said = tuple[str, str, tuple[DeviceID, ...]]
 

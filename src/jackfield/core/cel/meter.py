@@ -13,7 +13,19 @@ from jackfield.core.cel.generate import Renderer, Scope
 from jackfield.core.cel.operand import Node
 from jackfield.core.cel.prices import price
 from jackfield.core.cel.sizes import TRAVERSAL, exactly
-from jackfield.core.cel.syntax import Call, Checked, Const, Expr, Ident, ListExpr, MapExpr, Message, Select, Type, children
+from jackfield.core.cel.syntax import (
+    Call,
+    Checked,
+    Const,
+    Expr,
+    Ident,
+    ListExpr,
+    MapExpr,
+    Message,
+    Select,
+    Type,
+    children,
+)
 from jackfield.core.cel.values import type_name
 
 _ACCESS: Final = ("_[_]", "_[?_]", "_?._")
@@ -42,6 +54,18 @@ class Meter:
         # Paid in advance, so that nothing is made that cannot be paid.
         self.pay(None, _price(name, args))
         return function(*args)
+
+
+def metered(checked: Checked, limit: int) -> Callable[[object], object]:
+    """Return an expression as a function of a device that raises PanicError where it costs more than the limit."""
+    meter = Meter(limit)
+    evaluate = Metered(checked, meter).function()
+
+    def run(subject: object) -> object:
+        meter.spent = 0
+        return evaluate(subject)
+
+    return run
 
 
 class Metered(Renderer):
@@ -96,7 +120,9 @@ def _fixed(expr: Expr) -> int:
 def _access(expr: Select | Call) -> int:
     """Return the price of a step; the first one away from what is no variable costs double."""
     operand = expr.operand if isinstance(expr, Select) else expr.args[0]
-    further = isinstance(operand, Ident | Select) or (isinstance(operand, Call) and operand.function in _ACCESS)
+    further = isinstance(operand, Ident | Select) or (
+        isinstance(operand, Call) and operand.function in _ACCESS
+    )
     return 1 if further else 2
 
 

@@ -8,8 +8,9 @@ from functools import lru_cache
 from typing import Final
 
 from jackfield.core.cel import advice, checks, cost, frontend, paths
-from jackfield.core.cel.faults import CelError, CompileError, EvaluationError, PanicError
+from jackfield.core.cel.faults import CelError, CompileError, EvaluationError, PanicError, UncertainError
 from jackfield.core.cel.generate import Renderer
+from jackfield.core.cel.meter import metered
 from jackfield.core.cel.subject import Subject
 from jackfield.core.cel.syntax import Checked
 from jackfield.core.cel.values import type_name
@@ -30,14 +31,15 @@ Rendering = Callable[[object], object]
 class Program:
     """A compiled expression."""
 
-    __slots__ = ("_fast", "_lists", "_precise", "checked", "cost_max")
+    __slots__ = ("_costly", "_fast", "_lists", "_precise", "checked", "cost_max")
 
     def __init__(self, checked: Checked, *, lists: bool) -> None:
         self.checked = checked
         self._lists = lists
         self.cost_max = cost.cost_max(checked)
         """What it may cost, by the API server's estimate; above COST_MAX it is refused there."""
-        self._fast: Rendering = Renderer(checked, precise=False).function()
+        self._costly = self.cost_max > COST_MAX
+        self._fast: Rendering = _undecided if self._costly else Renderer(checked, precise=False).function()
         self._precise: Rendering | None = None
 
     @property
@@ -57,14 +59,14 @@ class Program:
         length = len(self.checked.source.encode())
         if length > EXPRESSION_BYTES_MAX:
             return f"must be no longer than {EXPRESSION_BYTES_MAX} bytes, this one has {length}"
-        if self.cost_max > COST_MAX:
+        if self._costly:
             return f"too complex, exceeds cost limit: may cost {self.cost_max}, allowed are {COST_MAX}"
         return ""
 
     @property
     def advice(self) -> tuple[str, ...]:
         """Hints, where it compiles but hardly does what was meant."""
-        return advice.for_accepted(self.checked, too_costly=self.cost_max > COST_MAX)
+        return advice.for_accepted(self.checked, too_costly=self._costly)
 
     def matches(self, subject: Subject) -> bool:
         """Return whether the device matches; raises EvaluationError where there is no answer."""
@@ -80,7 +82,8 @@ class Program:
 
     def _decide(self, subject: Subject) -> bool:
         if self._precise is None:
-            self._precise = Renderer(self.checked, precise=True).function()
+            precise = Renderer(self.checked, precise=True)
+            self._precise = metered(self.checked, COST_MAX) if self._costly else precise.function()
         try:
             answer = self._precise(subject)
         except (CelError, PanicError) as error:
@@ -92,6 +95,10 @@ class Program:
         name = type_name(answer)
         reason = _NO_BOOL.get(name, f"it is a {name}")
         raise EvaluationError(f"CEL result of type {name} could not be converted to bool: {reason}")
+
+
+def _undecided(_subject: object) -> object:
+    raise UncertainError
 
 
 @lru_cache(maxsize=_PROGRAMS_MAX)

@@ -5,7 +5,7 @@ Knows Go's answers at the edges. Must not know expressions.
 
 from typing import Final
 
-from jackfield.core.cel.faults import CelError
+from jackfield.core.cel.faults import CelError, PanicError
 from jackfield.core.cel.values import overload
 
 _SPACE: Final = (
@@ -14,6 +14,7 @@ _SPACE: Final = (
 )
 _LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _UPPER: Final = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
+_TEXT_MAX: Final = 10_000_000
 _ESCAPES: Final = {
     "\a": r"\a",
     "\b": r"\b",
@@ -93,11 +94,14 @@ def _upper(text: str) -> str:
 
 @overload("replace", str, str, str)
 def _replace(text: str, old: str, new: str) -> str:
-    return text.replace(old, new)
+    return _replace_some(text, old, new, -1)
 
 
 @overload("replace", str, str, str, int)
 def _replace_some(text: str, old: str, new: str, count: int) -> str:
+    # Kubernetes has no limit here; a few of these in a row would fill any memory.
+    if (text.count(old) + 1) * len(new) > _TEXT_MAX:
+        raise PanicError(f"replace makes a text of more than {_TEXT_MAX} characters")
     return text.replace(old, new, max(count, -1))
 
 

@@ -1,0 +1,118 @@
+"""The kubelet's two calls: prepared or a reason, and undone again."""
+
+from collections.abc import Callable, Coroutine
+
+import pytest
+
+from jackfield.controllers.plugin import Plugin
+from jackfield.controllers.runner import Runner
+from jackfield.model.claim import ResourceClaim
+from jackfield.model.composition import ComposableResource
+from jackfield.model.fabric import Order
+from jackfield.model.names import Key, OrderID, PhysicalID, Uid, Version, named
+from jackfield.ports import Merge
+from jackfield.testing import builders as b
+from unit.controllers.bench import Bench, play
+from unit.controllers.test_runner import Heard
+
+CLAIM = Key("default", "c")
+CR = named("rack-a-a100-1")
+ANY = Version("")
+
+
+class Scene:
+    """A claim whose device is online on the node and recorded for it, and the node's plugin."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self.heard = Heard()
+        self.runner = Runner(bench.world, bench.store, (), self.heard)
+        self.plugin = Plugin(b.NODE, bench.world, self.runner, self.heard)
+
+    async def set(self) -> ResourceClaim:
+        bench = self.bench
+        order = Order(OrderID("o"), b.FABRIC, b.NODE, b.MODEL, PhysicalID("0000"))
+        await bench.world.fabrics[b.FABRIC].attach(order)
+        await bench.wait(10)
+        await bench.host.rescan()
+        self.runner.sense(b.NODE)
+        claim = await bench.put(b.claim("c"))
+        await bench.put(b.resource(physical="0000", uuid="GPU-1", record=claim))
+        return claim
+
+
+def on_stage(story: Callable[[Scene, ResourceClaim], Coroutine[None, None, None]]) -> None:
+    async def scene(bench: Bench) -> None:
+        stage = Scene(bench)
+        await story(stage, await stage.set())
+
+    play(scene)
+
+
+def test_a_claim_is_prepared_and_undone() -> None:
+    async def story(scene: Scene, claim: ResourceClaim) -> None:
+        assert await scene.plugin.prepare(CLAIM, claim.uid) == ""
+        assert (await scene.bench.resource()).holder == claim.uid
+        assert [one.uid for one in scene.bench.host.prepared()] == [claim.uid]
+        assert await scene.plugin.prepare(CLAIM, claim.uid) == ""
+        assert await scene.plugin.unprepare(CLAIM, claim.uid) == ""
+        assert (await scene.bench.resource()).holder == ""
+        assert scene.bench.host.prepared() == ()
+        assert await scene.plugin.unprepare(CLAIM, claim.uid) == ""
+        assert [did.removeprefix("prepare.decide ") for _, did, _ in scene.heard.done] == [
+            "Hold",
+            "WriteCDI",
+            "RemoveCDI",
+            "LetGo",
+        ]
+
+    on_stage(story)
+
+
+def test_a_claim_that_is_gone_is_undone_and_not_prepared() -> None:
+    async def story(scene: Scene, claim: ResourceClaim) -> None:
+        assert await scene.plugin.prepare(CLAIM, claim.uid) == ""
+        await scene.bench.cluster.delete(ResourceClaim, CLAIM, ANY)
+        assert await scene.plugin.prepare(CLAIM, claim.uid) == "claim default/c does not exist"
+        assert await scene.plugin.unprepare(CLAIM, claim.uid) == ""
+        assert scene.bench.host.prepared() == ()
+
+    on_stage(story)
+
+
+def test_the_claim_is_read_live() -> None:
+    async def story(scene: Scene, claim: ResourceClaim) -> None:
+        nothing: dict[str, object] = {"status": {"allocation": None}}
+        await scene.bench.cluster.write(Merge(ResourceClaim, CLAIM, ANY, nothing, status=True))
+        refusal = await scene.plugin.prepare(CLAIM, claim.uid)
+        assert refusal == "waiting for an allocation to n1; it is to no node"
+        assert scene.bench.host.prepared() == ()
+        assert scene.heard.waiting[-1][1][0].reason == "Preparing"
+
+    on_stage(story)
+
+
+@pytest.mark.parametrize("holder", ["", "u"])
+def test_a_resource_that_changed_meanwhile_is_not_prepared(holder: str) -> None:
+    """Our view of it is old: the holder is written by version, and only then anything else."""
+
+    async def story(scene: Scene, claim: ResourceClaim) -> None:
+        uid = str(claim.uid) if holder else ""
+        note: dict[str, object] = {"metadata": {"annotations": {"jackfield.dev/holder": uid or None}}}
+        scene.bench.store.put(await scene.bench.cluster.write(Merge(ComposableResource, CR, ANY, note)))
+        await scene.bench.cluster.write(
+            Merge(ComposableResource, CR, ANY, {"status": {"state": "Detaching"}}, status=True)
+        )
+        refusal = await scene.plugin.prepare(CLAIM, claim.uid)
+        assert refusal.startswith("Conflict: ")
+        assert scene.bench.host.prepared() == ()
+        assert [error for _, _, error in scene.heard.done] == [refusal]
+
+    on_stage(story)
+
+
+def test_another_claim_of_the_name_is_not_prepared() -> None:
+    async def story(scene: Scene, _: ResourceClaim) -> None:
+        assert "another of its name exists" in await scene.plugin.prepare(CLAIM, Uid("old"))
+
+    on_stage(story)

@@ -1,0 +1,474 @@
+"""The loop: one round at a time for a key, looked at again when and only when there is reason to."""
+
+import asyncio
+import itertools
+from collections.abc import Callable, Coroutine, Hashable
+
+import pytest
+
+from jackfield.controllers.runner import BACKOFF_FIRST, BACKOFF_MAX, OBSERVED, Controller, Runner
+from jackfield.model.claim import (
+    CELDeviceSelector,
+    DeviceClaim,
+    DeviceRequest,
+    DeviceSelector,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimSpec,
+)
+from jackfield.model.composition import ResourceState
+from jackfield.model.fabric import Inventory, Traits
+from jackfield.model.meta import ObjectMeta
+from jackfield.model.names import NEVER, Key, PhysicalID, Seconds, Uid
+from jackfield.model.node import Node
+from jackfield.model.plan import AnyAction, LabelNode, Phase, Plan, Rescan, Waiting
+from jackfield.model.pod import Container, Pod, PodResourceClaim, PodSpec
+from jackfield.model.policy import DRIVER, Policy
+from jackfield.model.view import Delta, InventoryChanged, ObjectChanged, View
+from jackfield.ports import Bug, Conflict, Gone, PortError, Refused, Retry, World
+from jackfield.sim import loop
+from jackfield.sim.chance import Chance, Fixed
+from jackfield.sim.clock import running
+from jackfield.sim.fabric import Call, Fate, Verb
+from jackfield.sim.setting import Class, Nodes, Setting
+from jackfield.sim.spec import Batch, FabricSpec
+from jackfield.sim.world import SimWorld
+from jackfield.testing import builders as b
+from unit.controllers.bench import Bench
+
+WAITS = (Waiting("node/n1", "Test", "nothing"),)
+Done = tuple[float, str, str]
+
+
+class Heard:
+    """Keeps what was decided and done; a `runner.Recorder`."""
+
+    def __init__(self) -> None:
+        self.done: list[Done] = []
+        self.waiting: list[tuple[str, tuple[Waiting, ...]]] = []
+
+    def did(self, at: Seconds, by: str, action: AnyAction, error: str) -> None:
+        self.done.append((at - loop.START, f"{by} {type(action).__name__}", error))
+
+    def waits(self, at: Seconds, by: str, waiting: tuple[Waiting, ...]) -> None:
+        del at
+        self.waiting.append((by, waiting))
+
+
+class Host:
+    """A node whose rescans take time, or go wrong as they are told to."""
+
+    def __init__(self, takes: float = 0.0, wrong: tuple[PortError | None, ...] = ()) -> None:
+        self.at_once = 0
+        self.at_once_max = 0
+        self.begun: list[float] = []
+        self._takes = takes
+        self._wrong = list(wrong)
+
+    def seen(self) -> tuple[()]:
+        return ()
+
+    def prepared(self) -> tuple[()]:
+        return ()
+
+    async def rescan(self) -> None:
+        self.begun.append(running().now() - loop.START)
+        self.at_once += 1
+        self.at_once_max = max(self.at_once, self.at_once_max)
+        await running().sleep(Seconds(self._takes))
+        self.at_once -= 1
+        wrong = self._wrong.pop(0) if self._wrong else None
+        if wrong is not None:
+            raise wrong
+
+    async def release(self, device: PhysicalID, *, force: bool) -> None:
+        del device, force
+
+    async def write(self, prepared: object, uid: Uid) -> None:
+        del prepared, uid
+
+
+class Decision:
+    """Decides to rescan so many times for every key, and remembers when it was asked."""
+
+    def __init__(self, rounds: int = 1, again_at: Callable[[Seconds], Seconds] = lambda _: NEVER) -> None:
+        self.asked: list[tuple[Hashable, float]] = []
+        self._left: dict[Hashable, int] = {}
+        self._rounds = rounds
+        self._again_at = again_at
+
+    def decide(self, view: View, key: str, policy: Policy, now: Seconds) -> Plan:
+        del view, policy
+        self.asked.append((key, now - loop.START))
+        left = self._left.get(key, self._rounds)
+        self._left[key] = left - 1
+        action = Rescan(phase=Phase.VISIBLE, because="of a test", node=b.NODE, resource=key)
+        return Plan((action,) if left > 0 else (), WAITS, self._again_at(now))
+
+    def wakes(self, view: View, policy: Policy, delta: Delta) -> tuple[str, ...]:
+        del view, policy
+        match delta:
+            case ObjectChanged(new=Node() as node):
+                return tuple(node.metadata.annotations.get("keys", "").split())
+            case _:
+                return ()
+
+
+class Scene:
+    """A runner over one decision, on a cluster with nothing else in it."""
+
+    def __init__(self, decision: Decision, host: Host, policy: Policy = b.policy()) -> None:
+        self.bench = Bench(policy=policy)
+        self.heard = Heard()
+        world = World(self.bench.client, self.bench.clock, {}, {b.NODE: host})
+        controller = Controller("test", decision.decide, decision.wakes)
+        self.runner = Runner(world, self.bench.store, (controller,), self.heard)
+
+    async def mark(self, *keys: str) -> None:
+        """Make a node that the decision finds these keys in."""
+        self.runner.hear((ObjectChanged(None, b.node(annotations={"keys": " ".join(keys)})),))
+
+    async def errors(self) -> list[str]:
+        return [error for _, _, error in self.heard.done]
+
+
+def play(scene: Callable[[], Coroutine[None, None, None]]) -> None:
+    loop.run(scene())
+
+
+async def running_for(scene: Scene, duration: float, *keys: str) -> None:
+    """Run for a while, beginning with these keys marked."""
+    task = asyncio.get_running_loop().create_task(scene.runner.run((Node,)))
+    await scene.bench.wait(0.001)
+    await scene.mark(*keys)
+    await scene.bench.wait(duration)
+    if task.done():
+        await task
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def times(asked: list[tuple[Hashable, float]], key: str) -> list[float]:
+    return [round(at, 2) for name, at in asked if name == key]
+
+
+def test_a_key_has_one_round_at_a_time_and_is_looked_at_again_if_marked_meanwhile() -> None:
+    async def scene() -> None:
+        decision, host = Decision(rounds=2), Host(takes=10)
+        stage = Scene(decision, host)
+        task = asyncio.get_running_loop().create_task(stage.runner.run((Node,)))
+        await stage.bench.wait(1)
+        for _ in range(5):
+            await stage.mark("a")
+            await stage.bench.wait(1)
+        await stage.bench.wait(30)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert host.at_once_max == 1
+        assert times(decision.asked, "a") == [1, 11]
+
+    play(scene)
+
+
+def test_keys_run_side_by_side() -> None:
+    async def scene() -> None:
+        host = Host(takes=10)
+        await running_for(Scene(Decision(), host), 5, "a", "b", "c")
+        assert host.at_once_max == 3
+
+    play(scene)
+
+
+def test_a_decision_says_when_it_wants_to_be_asked_again() -> None:
+    async def scene() -> None:
+        decision = Decision(
+            rounds=1, again_at=lambda now: Seconds(now + 7) if now < loop.START + 15 else NEVER
+        )
+        await running_for(Scene(decision, Host()), 100, "a")
+        assert times(decision.asked, "a") == [0, 7, 14, 21]
+
+    play(scene)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "pauses"),
+    [
+        ((Conflict("x"),), [BACKOFF_FIRST]),
+        ((Gone("x"),), [BACKOFF_FIRST]),
+        ((Conflict("x"), Conflict("x"), Conflict("x")), [0.05, 0.1, 0.2]),
+        ((Conflict("x"),) * 12, [0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30, 30]),
+        ((Retry("x", Seconds(4.0)),), [4]),
+        ((Retry("x", Seconds(0.01)),), [BACKOFF_FIRST]),
+        ((Refused("x"),), [BACKOFF_MAX]),
+        ((Conflict("x"), None, Conflict("x")), [0.05, NEVER]),
+    ],
+    ids=["conflict", "gone", "conflicts", "many", "retry", "retry at once", "refused", "success in between"],
+)
+def test_what_goes_wrong_is_tried_again_after_a_while(
+    wrong: tuple[PortError | None, ...], pauses: list[float]
+) -> None:
+    async def scene() -> None:
+        host, decision = Host(wrong=wrong), Decision(rounds=len(wrong) + 1)
+        stage = Scene(decision, host)
+        await running_for(stage, 250, "a")
+        asked = [at for _, at in decision.asked]
+        found = [round(after - before, 2) for before, after in itertools.pairwise(asked)]
+        assert found == [pause for pause in pauses if pause < NEVER]
+        said = [f"{type(one).__name__}: x" if one is not None else "" for one in wrong]
+        assert await stage.errors() == [*said, ""][: len(found) + 1]
+
+    play(scene)
+
+
+def test_the_pause_begins_anew_after_a_round_with_nothing_to_do() -> None:
+    async def scene() -> None:
+        host, decision = Host(wrong=(Conflict("x"), Conflict("x"), None)), Decision(rounds=2)
+        stage = Scene(decision, host)
+        await running_for(stage, 10, "a")  # twice wrong, then nothing is left to be done
+        asked = times(decision.asked, "a")
+        assert [round(after - before, 2) for before, after in itertools.pairwise(asked)] == [
+            0.05,
+            0.1,
+        ]
+        assert stage.runner._failures == {}  # noqa: SLF001 - the one thing a runner remembers
+
+    play(scene)
+
+
+def test_a_bug_ends_the_run() -> None:
+    async def scene() -> None:
+        stage = Scene(Decision(), Host(wrong=(Bug("ours"),)))
+        with pytest.RaisesGroup(Bug):
+            await running_for(stage, 10, "a")
+
+    play(scene)
+
+
+def test_observe_only_decides_tells_and_writes_nothing() -> None:
+    async def scene() -> None:
+        host, decision = Host(), Decision(rounds=5)
+        stage = Scene(decision, host, b.policy(base=Policy(observe_only=True)))
+        await running_for(stage, 10, "a")
+        assert host.begun == []
+        assert stage.bench.client.writes == 0
+        assert [(by, error) for _, by, error in stage.heard.done] == [("test.decide Rescan", OBSERVED)]
+        assert stage.heard.waiting == [("test.decide", WAITS)]
+
+    play(scene)
+
+
+def test_what_is_decided_is_told_with_its_decider() -> None:
+    async def scene() -> None:
+        stage = Scene(Decision(), Host())
+        await running_for(stage, 10, "a")
+        assert [(by, error) for _, by, error in stage.heard.done] == [("test.decide Rescan", "")]
+        assert stage.heard.waiting == [("test.decide", WAITS)]
+        assert stage.runner.rounds == 1
+
+    play(scene)
+
+
+def test_nothing_is_decided_before_everything_has_been_heard() -> None:
+    async def scene() -> None:
+        decision = Decision()
+        stage = Scene(decision, Host())
+        await stage.bench.put(b.node(annotations={"keys": "a"}))
+        await stage.bench.put(b.claim("c"))
+        fresh = Scene(decision, Host())
+        fresh.bench.cluster, fresh.bench.client = stage.bench.cluster, stage.bench.client
+        world = World(stage.bench.client, stage.bench.clock)
+        seen: list[int] = []
+
+        def decide(view: View, key: str, policy: Policy, now: Seconds) -> Plan:
+            del key, policy, now
+            seen.append(view.claim(Key("default", "c")) is not None)
+            return Plan()
+
+        runner = Runner(
+            world, type(stage.bench.store)(b.policy()), (Controller("test", decide, decision.wakes),), Heard()
+        )
+        task = asyncio.get_running_loop().create_task(runner.run((Node, ResourceClaim)))
+        await stage.bench.wait(1)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert seen == [True]
+
+    play(scene)
+
+
+def test_a_watch_that_begins_anew_removes_what_is_gone() -> None:
+    async def scene() -> None:
+        stage = Scene(Decision(), Host())
+        stage.bench.store.put(b.node("long-gone", version="1"))
+        await stage.bench.put(b.node())
+        await running_for(stage, 1)
+        assert [one.metadata.name for one in stage.bench.store.all(Node)] == ["n1"]
+
+    play(scene)
+
+
+def test_what_is_done_is_heard_at_once() -> None:
+    """The answer to a write wakes whoever it is about, before any watch has told of it."""
+
+    async def scene() -> None:
+        bench = Bench()
+        await bench.put(b.node())
+        calls: list[bool] = []
+
+        def decide(view: View, key: str, policy: Policy, now: Seconds) -> Plan:
+            del key, policy, now
+            node = view.node(b.NODE)
+            assert node is not None
+            calls.append("done" in node.metadata.labels)
+            label = LabelNode(phase=Phase.OFFERED, because="of a test", node=b.NODE, labels={"done": "true"})
+            return Plan() if calls[-1] else Plan((label,))
+
+        def wakes(view: View, policy: Policy, delta: Delta) -> tuple[str, ...]:
+            del view, policy
+            return ("n1",) if isinstance(delta, ObjectChanged) and isinstance(delta.new, Node) else ()
+
+        runner = Runner(
+            World(bench.client, bench.clock), bench.store, (Controller("test", decide, wakes),), Heard()
+        )
+        task = asyncio.get_running_loop().create_task(runner.run((Node,)))
+        runner.hear((ObjectChanged(None, await bench.node()),))
+        await bench.wait(1)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert calls == [False, True]
+        assert bench.client.writes == 1
+
+    play(scene)
+
+
+def test_everything_is_looked_at_again_now_and_then() -> None:
+    async def scene() -> None:
+        decision = Decision(rounds=0)
+        stage = Scene(decision, Host(), b.policy(base=Policy(resync_seconds=Seconds(60.0))))
+        await stage.bench.put(b.node(annotations={"keys": "a"}))
+        await running_for(stage, 150)
+        assert times(decision.asked, "a") == [60.0, 120.0]
+
+    play(scene)
+
+
+def test_a_full_pass_is_about_every_object_and_every_fabric() -> None:
+    async def scene() -> None:
+        stage = Scene(Decision(), Host())
+        node = await stage.bench.put(b.node())
+        stage.bench.store.see(b.inventory())
+        assert stage.runner.everything() == (
+            ObjectChanged(None, node),
+            InventoryChanged(b.FABRIC, (b.NODE,), ()),
+        )
+
+    play(scene)
+
+
+# --- inventories
+
+
+class Counting:
+    """Counts calls, and lets the first so many fail."""
+
+    def __init__(self, failing: int = 0) -> None:
+        self.at: list[float] = []
+        self._failing = failing
+
+    def fate(self, call: Call) -> Fate:
+        if call.verb is not Verb.INVENTORY:
+            return Fate()
+        self.at.append(round(call.at - loop.START, 2))
+        return Fate(error="not now") if len(self.at) <= self._failing else Fate()
+
+
+def looked(
+    duration: float, faults: Counting, traits: Traits = Traits(), *, under_way: bool = False
+) -> list[float]:
+    async def scene() -> None:
+        bench = Bench(traits, faults=faults)
+        runner = Runner(World(bench.client, bench.clock, bench.world.fabrics), bench.store, (), Heard())
+        if under_way:
+            bench.store.put(b.resource(state=ResourceState.ATTACHING))
+        task = asyncio.get_running_loop().create_task(runner.run((Node,)))
+        await bench.wait(duration)
+        if duration > 90:
+            runner.hands.moved(b.FABRIC)
+            await bench.wait(1)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        inventory: Inventory | None = bench.store.inventory(b.FABRIC)
+        assert inventory is not None
+
+    loop.run(scene())
+    return faults.at
+
+
+def test_a_manager_is_asked_what_it_has_now_and_then() -> None:
+    assert looked(70, Counting()) == [0, 30, 60]
+
+
+def test_a_manager_that_does_not_answer_is_asked_again_soon() -> None:
+    assert looked(20, Counting(failing=3)) == [0, 1, 2, 3]
+
+
+def test_a_manager_is_asked_at_once_when_something_moved() -> None:
+    assert looked(100, Counting()) == [0, 30, 60, 90, 100]
+
+
+def test_a_manager_without_ids_is_asked_what_it_has_instead_of_what_became_of_an_order() -> None:
+    blind = Traits(knows_orders=False)
+    assert looked(3.5, Counting(), blind, under_way=True) == [0, 1, 2, 3]
+    assert looked(3.5, Counting(), blind) == [0]
+    assert looked(3.5, Counting(), under_way=True) == [0]
+
+
+# --- a quiet world
+
+
+def _pod(name: str, claim: str) -> Pod:
+    spec = PodSpec(containers=(Container("main"),), resource_claims=(PodResourceClaim("gpu", claim),))
+    return Pod(metadata=ObjectMeta(name=name, namespace="default"), spec=spec)
+
+
+def _claim(name: str) -> ResourceClaim:
+    request = DeviceRequest("gpu", ExactDeviceRequest("gpu", (DeviceSelector(CELDeviceSelector("true")),)))
+    return ResourceClaim(
+        metadata=ObjectMeta(name=name, namespace="default"), spec=ResourceClaimSpec(DeviceClaim((request,)))
+    )
+
+
+def test_a_quiet_world_makes_no_writes() -> None:
+    """An hour in which a pod runs with its device: only the machines' leases are written."""
+
+    async def scene() -> None:
+        setting = Setting(
+            nodes=(Nodes("n", 3, fabric=b.FABRIC),),
+            fabrics=(FabricSpec(b.FABRIC, batches=(Batch(b.MODEL, 4),), attach=Fixed(Seconds(20.0))),),
+            classes=(Class("gpu", f'device.driver == "{DRIVER}"'),),
+            policy=b.policy(),
+        )
+        async with SimWorld(setting, running(), Chance(1), Heard()) as world:
+            await world.clock.sleep(Seconds(200))
+            await world.cluster.create(_claim("c"))
+            await world.cluster.create(_pod("p", "c"))
+            await world.clock.sleep(Seconds(200))
+            pod = await world.cluster.read(Pod, Key("default", "p"))
+            assert pod.status.phase == "Running"
+            before, version, written = world.client.writes, world.api.version, _writes(world)
+            await world.clock.sleep(Seconds(3600))
+            assert world.client.writes == before
+            assert _writes(world) == written
+            assert world.api.version > version  # the leases
+            reads = sum(count for (verb, _), count in world.client.calls.items() if verb == "get")
+            assert reads == 0
+
+    play(scene)
+
+
+def _writes(world: SimWorld) -> list[int]:
+    """What all but the machines have written."""
+    return [
+        world.client.writes,
+        world._node_world.cluster.writes,  # type: ignore[attr-defined] # noqa: SLF001 - a Client, which counts
+    ]

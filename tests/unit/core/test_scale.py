@@ -1,0 +1,655 @@
+"""The scaler: the lock that makes a claim bindable, hand-overs, forgetting, and the requests it writes."""
+
+import pytest
+from msgspec.structs import replace
+
+from jackfield.core import scale
+from jackfield.model.claim import ResourceClaim
+from jackfield.model.composition import (
+    DELETE_DEVICE,
+    DEVICES,
+    SCALER,
+    ComposableResource,
+    Record,
+    ResourceState,
+    ScalarResource,
+)
+from jackfield.model.fabric import Inventory, Machine
+from jackfield.model.meta import Object
+from jackfield.model.names import NEVER, FabricName, ModelName, NodeName, Seconds, Version
+from jackfield.model.plan import (
+    AnyAction,
+    CountAttempt,
+    DeleteRequest,
+    ForgetClaim,
+    MarkVictim,
+    Phase,
+    Plan,
+    PutRequest,
+    PutResource,
+    RecordClaim,
+    SetCondition,
+    Waiting,
+)
+from jackfield.model.policy import FAILED, READY, RESCHEDULE, Policy
+from jackfield.model.view import Delta, FactsChanged, InventoryChanged, ObjectChanged
+from jackfield.testing.builders import (
+    FABRIC,
+    NODE,
+    NOW,
+    claim,
+    device,
+    heartbeat,
+    inventory,
+    model,
+    node,
+    pod,
+    policy,
+    request,
+    resource,
+    vendor_slice,
+    world,
+)
+
+ROOMY = inventory(models={"A100": 4})
+VENDORS = policy(model("A100", driver="gpu.example.com"))
+SHARED = device("gpu.example.com/a100-fabricrack-a/a100-1")
+OTHERS = device("gpu.example.com/n1/gpu-0")
+A = claim("a", uid="u-a", version="7")
+THERE = request({"a100-1": "a"})
+"""The scaler's request for what A was given: nothing is left to be asked for."""
+
+
+def plan(
+    *objects: Object,
+    stage: Inventory = ROOMY,
+    chosen: Policy = policy(),
+    on: Object | None = node(),
+    now: float = NOW,
+) -> Plan:
+    """Return what is decided for n1."""
+    there = () if on is None else (on,)
+    view = world(*there, heartbeat(at=now), *objects, inventories=[stage], policy=chosen)
+    return scale.decide(view, NODE, chosen, Seconds(now))
+
+
+def only(found: Plan) -> AnyAction:
+    """Return the one action of a plan that waits for nothing."""
+    (action,) = found.actions
+    assert found.waiting == ()
+    return action
+
+
+# --- the lock (rules 7 and 8)
+
+
+def test_a_claim_is_recorded_on_its_device_before_it_is_answered() -> None:
+    assert only(plan(A, resource(version="5"), THERE)) == RecordClaim(
+        phase=Phase.BINDABLE,
+        claim=A.key,
+        resource="rack-a-a100-1",
+        version=Version("5"),
+        record=Record(A.key, A.uid, Version("7")),
+        at=NOW,
+        because="a100-1 is online on n1",
+    )
+
+
+def test_ready_is_written_on_exactly_the_version_that_was_recorded() -> None:
+    assert only(plan(A, resource(record=A), THERE)) == SetCondition(
+        phase=Phase.BINDABLE,
+        claim=A.key,
+        uid=A.uid,
+        version=Version("7"),
+        devices=(device("a100-1"),),
+        type=READY,
+        message="attached",
+        because="attached",
+    )
+
+
+def test_a_claim_that_moved_on_is_recorded_anew() -> None:
+    action = only(plan(claim("a", uid="u-a", version="8"), resource(record=A), THERE))
+    assert isinstance(action, RecordClaim)
+    assert action.record.version == "8"
+
+
+def test_a_claim_that_is_ready_is_left_alone() -> None:
+    assert plan(claim("a", uid="u-a", ready=True), resource(record=A), THERE) == Plan()
+
+
+@pytest.mark.parametrize(
+    ("one", "others", "reason", "what"),
+    [
+        (None, (), "Composing", "a100-1 to be ordered for n1"),
+        (resource(state=ResourceState.NEW), (), "Attaching", "a100-1 to be attached to n1"),
+        (resource(state=ResourceState.ATTACHING), (), "Attaching", "a100-1 to be attached to n1"),
+        (resource(on="n2"), (), "Moving", "a100-1 to come back from n2"),
+        (resource(state=ResourceState.DETACHING), (), "Moving", "a100-1 to come back from n1"),
+        (resource(state=ResourceState.DELETING), (), "Moving", "a100-1 to come back from n1"),
+        (resource(deleted=NOW), (), "Moving", "a100-1 to come back from n1"),
+        (resource(record=claim("b")), (), "Recorded", "a100-1 to be given up by claim default/b"),
+        (
+            resource(record=claim("a", uid="an-earlier-one")),
+            (),
+            "Recorded",
+            "a100-1 to be given up by claim default/a",
+        ),
+        (resource(holder="u-b"), (), "Held", "a100-1 to be unprepared on n1"),
+        (resource(record=A, holder="u-b"), (), "Held", "a100-1 to be unprepared on n1"),
+        (
+            resource(uuid="GPU-1"),
+            (vendor_slice("GPU-1"),),
+            "PublishedTwice",
+            f"{OTHERS} to be withdrawn: it is a100-1 under another name",
+        ),
+        (
+            resource(),
+            (resource("a100-2", record=A),),
+            "Recorded",
+            "rack-a-a100-2 to forget an earlier allocation of this claim",
+        ),
+        (
+            resource(),
+            (resource("a100-2", on="n2", record=A, state=ResourceState.DETACHING),),
+            "Recorded",
+            "rack-a-a100-2 to forget an earlier allocation of this claim",
+        ),
+    ],
+    ids=[
+        "no resource",
+        "a new resource",
+        "a resource that is attaching",
+        "a resource on another node",
+        "a resource that is detaching",
+        "a resource that is detached",
+        "a resource that is being deleted",
+        "a record of another claim",
+        "a record of an earlier claim of that name",
+        "a holder of another uid",
+        "a holder of another uid, though the record is right",
+        "another driver that publishes the same device",
+        "a record of an earlier allocation",
+        "a record of an earlier allocation elsewhere",
+    ],
+)
+def test_nobody_is_recorded_or_ready_because_of(
+    one: ComposableResource | None, others: tuple[Object, ...], reason: str, what: str
+) -> None:
+    objects = (A, THERE, *others, *(() if one is None else (one,)))
+    found = plan(*objects)
+    assert found.waiting == (Waiting("claim/default/a", reason, what),)
+    assert not [one for one in found.actions if isinstance(one, RecordClaim | SetCondition)]
+
+
+def test_a_holder_of_the_claims_own_uid_does_not_stand_in_the_way() -> None:
+    assert isinstance(only(plan(A, resource(record=A, holder="u-a"), THERE)), SetCondition)
+
+
+def test_a_record_of_a_claim_of_that_name_with_another_uid_is_not_this_claims() -> None:
+    earlier = resource("a100-2", holder="u-x", record=claim("a", uid="u-x"))
+    assert isinstance(
+        only(plan(A, resource(), THERE, earlier, request({"a100-1": "a", "a100-2": "a"}, version="2"))),
+        RecordClaim,
+    )
+
+
+def test_a_claim_on_several_devices_waits_for_the_last_then_records_all_then_answers_once() -> None:
+    both = claim("a", devices=["a100-1", "a100-2"])
+    wanted = request({"a100-1": "a", "a100-2": "a"})
+    first, second = resource(), resource("a100-2")
+    late = resource("a100-2", state=ResourceState.ATTACHING)
+    assert plan(both, first, late, wanted) == Plan(
+        waiting=(Waiting("claim/default/a", "Attaching", "a100-2 to be attached to n1"),)
+    )
+    recorded = [
+        action for action in plan(both, first, second, wanted).actions if isinstance(action, RecordClaim)
+    ]
+    assert [one.resource for one in recorded] == ["rack-a-a100-1", "rack-a-a100-2"]
+    half = only(plan(both, resource(record=both), second, wanted))
+    assert isinstance(half, RecordClaim)
+    assert half.resource == "rack-a-a100-2"
+    answer = only(plan(both, resource(record=both), resource("a100-2", record=both), wanted))
+    assert isinstance(answer, SetCondition)
+    assert (answer.type, answer.devices) == (READY, (device("a100-1"), device("a100-2")))
+
+
+def test_admin_access_is_ready_at_once_and_nothing_is_attached() -> None:
+    action = only(plan(claim("a", admin=True)))
+    assert isinstance(action, SetCondition)
+    assert (action.type, action.devices) == (READY, (device("a100-1"),))
+    assert action.message == "admin access needs no attaching"
+
+
+# --- refusals
+
+
+def test_a_loser_is_sent_round_by_version() -> None:
+    winner = claim("b", allocated=NOW - 20, ready=True)
+    assert only(plan(A, winner, resource(record=winner), request({"a100-1": "b"}))) == SetCondition(
+        phase=Phase.BINDABLE,
+        claim=A.key,
+        uid=A.uid,
+        version=Version("7"),
+        devices=(device("a100-1"),),
+        type=RESCHEDULE,
+        message="a100-1 was given to claim default/b as well",
+        because="a100-1 was given to claim default/b as well",
+    )
+
+
+def test_a_failed_attach_is_counted_before_the_claim_is_sent_round() -> None:
+    failed = node(failures={"a100-1": NOW - 5})
+    order = f"a100-1@n1:{NOW - 5:.0f}"
+    wish = claim("a", attempts="2/other", version="7")
+    assert only(plan(wish, on=failed)) == CountAttempt(
+        phase=Phase.WANTED,
+        claim=wish.key,
+        version=Version("7"),
+        order=order,
+        attempts=3,
+        because="a100-1 could not be attached to n1 (attempt 3)",
+    )
+    answer = only(plan(claim("a", attempts=f"3/{order}"), on=failed))
+    assert isinstance(answer, SetCondition)
+    assert (answer.type, answer.message) == (RESCHEDULE, "a100-1 could not be attached to n1 (attempt 3)")
+
+
+def test_a_claim_that_fails_again_and_again_is_told_to_stop() -> None:
+    failed = node(failures={"a100-1": NOW - 5})
+    answer = only(plan(claim("a", attempts=f"5/a100-1@n1:{NOW - 5:.0f}"), on=failed))
+    assert isinstance(answer, SetCondition)
+    assert answer.type == FAILED
+    assert "5 attaches for this claim failed" in answer.message
+
+
+# --- hand-over
+
+B = claim("a", uid="u-a", version="7", devices=[SHARED])
+ATTACHED = resource(SHARED, uuid="GPU-1")
+OFFERED = vendor_slice("GPU-1")
+ORDERED = request({str(SHARED): "a"})
+
+
+def handing(*objects: Object, now: float = NOW) -> Plan:
+    return plan(*objects, ORDERED, chosen=VENDORS, now=now)
+
+
+def test_a_claim_is_sent_round_once_the_driver_offers_its_device() -> None:
+    assert handing(B, ATTACHED) == Plan(
+        waiting=(Waiting("claim/default/a", "Publishing", "the driver on n1 to offer a100-1"),)
+    )
+    assert isinstance(only(handing(B, ATTACHED, OFFERED)), RecordClaim)
+    answer = only(
+        replace(handing(B, resource(SHARED, uuid="GPU-1", record=B, used=NOW), OFFERED), again_at=NEVER)
+    )
+    assert isinstance(answer, SetCondition)
+    assert (answer.type, answer.devices) == (RESCHEDULE, (SHARED,))
+    assert answer.message == "the device is attached; its driver on the node offers it now"
+
+
+@pytest.mark.parametrize(
+    ("others", "used", "because"),
+    [
+        (
+            (OFFERED, claim("a", uid="u-a", devices=[OTHERS], waits=())),
+            NOW,
+            "a claim holds the device by its driver's name",
+        ),
+        (
+            (OFFERED, claim("b", devices=[OTHERS], waits=()), B),
+            NOW,
+            "a claim holds the device by its driver's name",
+        ),
+        ((OFFERED,), NOW, "its claim went elsewhere"),
+        ((OFFERED, claim("a", uid="u-new", devices=[])), NOW, "its claim went elsewhere"),
+        ((OFFERED, claim("a", uid="u-a", devices=["x.example.com/p/d"])), NOW, "its claim went elsewhere"),
+        ((OFFERED, claim("a", uid="u-a", devices=[])), NOW - 60, "its claim did not come back in time"),
+        (
+            (OFFERED, claim("a", uid="u-a", devices=[SHARED], told=RESCHEDULE)),
+            NOW - 60,
+            "its claim did not come back in time",
+        ),
+    ],
+    ids=[
+        "it came back",
+        "another came",
+        "it is gone",
+        "it was made anew",
+        "it was given another device",
+        "it did not come back",
+        "it was not even sent round",
+    ],
+)
+def test_a_hand_over_ends_when(others: tuple[Object, ...], used: float, because: str) -> None:
+    handed = resource(SHARED, uuid="GPU-1", record=B, used=used, version="5")
+    found = [one for one in handing(handed, *others).actions if isinstance(one, ForgetClaim)]
+    assert found == [
+        ForgetClaim(
+            phase=Phase.RELEASED,
+            claim=B.key,
+            resource="rack-a-a100-1",
+            version=Version("5"),
+            record=Record(B.key, B.uid, Version("7")),
+            devices=(),
+            node=NODE,
+            at=NOW,
+            because=because,
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    "one",
+    [claim("a", uid="u-a", devices=[]), claim("a", uid="u-a", devices=[SHARED], told=RESCHEDULE)],
+    ids=["on its way round", "not yet sent round"],
+)
+def test_a_hand_over_lasts_so_long_at_most(one: ResourceClaim) -> None:
+    handed = resource(SHARED, uuid="GPU-1", record=B, used=NOW - 59)
+    assert handing(handed, OFFERED, one) == Plan(again_at=Seconds(NOW + 1))
+
+
+def test_a_device_that_waits_for_one_claim_is_not_handed_to_another() -> None:
+    found = handing(
+        claim("b", devices=[SHARED]),
+        resource(SHARED, uuid="GPU-1", record=B, used=NOW),
+        claim("a", uid="u-a", devices=[]),
+        OFFERED,
+    )
+    assert found.waiting == (
+        Waiting("claim/default/b", "Recorded", "a100-1 to be given up by claim default/a"),
+    )
+
+
+def test_a_claim_on_both_kinds_of_device_goes_round_for_the_vendors() -> None:
+    chosen = policy("A100", model("H100", driver="gpu.example.com"))
+    vendors = device("gpu.example.com/h100-fabricrack-a/h100-2")
+    mixed = claim("a", devices=["a100-1", vendors])
+    there = (
+        resource(record=mixed),
+        resource(vendors, model="H100", uuid="GPU-1", record=mixed, used=NOW),
+        request({"a100-1": "a"}),
+        request({str(vendors): "a"}, of="H100"),
+    )
+    found = plan(mixed, *there, OFFERED, chosen=chosen)
+    (answer,) = found.actions
+    assert isinstance(answer, SetCondition)
+    assert (answer.type, answer.devices) == (RESCHEDULE, (vendors,))
+
+
+# --- forgetting (rules 12 and 16)
+
+
+@pytest.mark.parametrize(
+    ("one", "others", "on", "forgotten"),
+    [
+        (resource(record=A), (), node(), True),
+        (resource(record=A), (A,), node(), False),
+        (resource(record=A), (claim("a", uid="u-a", on="n2"),), node(), True),
+        (resource(record=A), (claim("a", uid="u-a", devices=["a100-2"]),), node(), True),
+        (resource(record=A), (claim("a", uid="u-new"),), node(), True),
+        (resource(record=A), (claim("a", uid="u-a", on=""),), node(), False),
+        (resource(record=A, holder="u-a"), (), node(), False),
+        (resource(record=A, holder="u-a"), (), None, True),
+        (resource(record=A, holder="u-a"), (pod("p", on="n1"),), None, False),
+        (resource(record=A, holder="u-a"), (pod("p", on="n2"),), None, True),
+        (resource(), (), node(), False),
+        (resource("b200-1", model="B200", record=A), (), node(), False),
+        (
+            replace(
+                resource(),
+                metadata=replace(
+                    resource(record=A).metadata, annotations={"jackfield.dev/claim": "default/a/u-a/7"}
+                ),
+            ),
+            (),
+            node(),
+            False,
+        ),
+    ],
+    ids=[
+        "its claim is gone",
+        "its claim holds it",
+        "its claim holds it for another node",
+        "its claim holds another device",
+        "a claim of that name holds it",
+        "its claim holds it for any node",
+        "it is still prepared",
+        "it was prepared on a node that is gone",
+        "it was prepared on a node that is gone, but a pod is bound there",
+        "it was prepared on a node that is gone, and a pod is bound elsewhere",
+        "it has no record",
+        "its model is not in the policy",
+        "it has no device of ours",
+    ],
+)
+def test_a_record_is_forgotten_if(
+    one: ComposableResource, others: tuple[Object, ...], on: Object | None, *, forgotten: bool
+) -> None:
+    found = [action for action in plan(one, *others, on=on).actions if isinstance(action, ForgetClaim)]
+    assert bool(found) is forgotten
+
+
+def test_forgetting_asks_for_a_live_read_of_the_claim_by_the_version_seen() -> None:
+    found = plan(resource(record=A, version="5"), request({"a100-1": ""}))
+    assert only(found) == ForgetClaim(
+        phase=Phase.RELEASED,
+        claim=A.key,
+        resource="rack-a-a100-1",
+        version=Version("5"),
+        record=Record(A.key, A.uid, Version("7")),
+        devices=(device("a100-1"),),
+        node=NODE,
+        at=NOW,
+        because="its claim no longer holds the device",
+    )
+
+
+# --- requests
+
+
+def asked(found: Plan) -> PutRequest:
+    (put,) = [one for one in found.actions if isinstance(one, PutRequest)]
+    return put
+
+
+def test_a_claim_makes_a_request_that_names_its_device() -> None:
+    put = asked(plan(A))
+    assert (put.phase, put.claim) == (Phase.WANTED, A.key)
+    assert put.because == "claim default/a was given a100-1"
+    assert put.request.metadata.name == "jackfield-a100-n1"
+    assert put.request.metadata.resource_version == ""
+    assert put.request.metadata.labels == {SCALER: "true"}
+    assert put.request.metadata.annotations == {DEVICES: "fabric.jackfield.dev/rack-a/a100-1=default/a"}
+    assert put.request.spec.resource == ScalarResource("gpu", ModelName("A100"), 1, target_node=NODE)
+
+
+def test_a_request_grows_by_the_version_it_was_seen_with_and_keeps_what_others_wrote_on_it() -> None:
+    before = request({"a100-1": "a"}, version="9", labels={"team": "x"}, annotations={"note": "y"})
+    put = asked(plan(A, resource(record=A), claim("b", devices=["a100-2"]), before))
+    assert put.because == "claim default/b was given a100-2"
+    assert put.claim.name == "b"
+    assert put.request.metadata.resource_version == "9"
+    assert put.request.metadata.labels == {SCALER: "true", "team": "x"}
+    assert put.request.metadata.annotations["note"] == "y"
+    assert [(one.device.device, one.claim.name) for one in put.request.wanted] == [
+        ("a100-1", "a"),
+        ("a100-2", "b"),
+    ]
+    assert put.request.spec.resource.size == 2
+
+
+def test_an_idle_device_keeps_the_name_of_the_claim_it_came_for() -> None:
+    idle = resource(used=NOW - 100)
+    assert plan(idle, THERE) == Plan(again_at=Seconds(NOW + 500))
+
+
+def test_a_device_that_serves_another_claim_now_is_wanted_for_that_one() -> None:
+    other = claim("b")
+    put = asked(plan(other, resource(record=other), THERE))
+    assert (put.phase, put.claim, put.because) == (Phase.WANTED, other.key, "what it is wanted for changed")
+
+
+def test_a_request_shrinks_and_says_who_goes_and_why() -> None:
+    old, young = resource(used=NOW - 600), resource("a100-2", used=NOW - 100)
+    found = plan(old, young, request({"a100-1": "a", "a100-2": "b"}))
+    put = asked(found)
+    assert (put.phase, put.claim.name) == (Phase.DETACHED, "")
+    assert put.because == "rack-a-a100-1 goes: idle for 600 s"
+    assert [one.device.device for one in put.request.wanted] == ["a100-2"]
+    assert found.again_at == NOW + 500
+
+
+def test_a_request_for_nothing_is_deleted_by_version() -> None:
+    found = plan(resource(used=NOW - 600), request({"a100-1": "a"}, version="9"))
+    assert only(found) == DeleteRequest(
+        phase=Phase.DETACHED,
+        name="jackfield-a100-n1",
+        version=Version("9"),
+        because="rack-a-a100-1 goes: idle for 600 s",
+    )
+
+
+@pytest.mark.parametrize(
+    ("objects", "chosen"),
+    [
+        ((), policy()),
+        ((request({"a100-1": "a"}, deleted=NOW),), policy()),
+        ((A, request({}, deleted=NOW)), policy()),
+        ((A, request(3, name="jackfield-a100-n1")), policy()),
+        ((request(3), resource(request="by-hand", used=NOW - 900)), policy()),
+        ((A,), policy(base=Policy(paused=True))),
+        ((resource(used=NOW - 900), THERE), policy(base=Policy(paused=True))),
+        ((A,), policy(base=Policy(fabrics_paused=(FABRIC,)))),
+    ],
+    ids=[
+        "nothing is wanted",
+        "a request is on its way out",
+        "a request that is wanted again is on its way out",
+        "somebody else has a request of that name",
+        "somebody else's request and its device",
+        "paused, for a claim",
+        "paused, for an idle device",
+        "the fabric paused",
+    ],
+)
+def test_no_request_is_written_while(objects: tuple[Object, ...], chosen: Policy) -> None:
+    assert plan(*objects, chosen=chosen).actions == ()
+
+
+def test_another_fabrics_pause_is_not_ours() -> None:
+    chosen = policy(base=Policy(fabrics_paused=(FabricName("rack-b"),)))
+    assert asked(plan(A, chosen=chosen)).claim == A.key
+
+
+def test_a_pause_does_not_keep_a_claim_from_what_is_there() -> None:
+    paused = policy(base=Policy(paused=True))
+    assert isinstance(only(plan(A, resource(record=A), chosen=paused)), SetCondition)
+    assert isinstance(only(plan(resource(record=A), chosen=paused)), ForgetClaim)
+
+
+def test_in_reschedule_the_victim_is_marked_before_the_request_shrinks() -> None:
+    idle = resource(SHARED, uuid="GPU-1", used=NOW - 600, version="5")
+    assert only(handing(idle, OFFERED)) == MarkVictim(
+        phase=Phase.DETACHED,
+        resource="rack-a-a100-1",
+        version=Version("5"),
+        because="its request is about to shrink by this very device",
+    )
+    marked = resource(SHARED, uuid="GPU-1", used=NOW - 600, annotations={DELETE_DEVICE: "true"})
+    assert isinstance(only(handing(marked, OFFERED)), DeleteRequest)
+
+
+def test_in_bind_no_victim_is_marked() -> None:
+    assert isinstance(only(plan(resource(used=NOW - 600), THERE)), DeleteRequest)
+
+
+def test_two_models_have_two_requests() -> None:
+    chosen = policy("A100", "H100")
+    found = plan(claim("a", devices=["a100-1", "h100-5"]), chosen=chosen)
+    puts = [one.request.metadata.name for one in found.actions if isinstance(one, PutRequest)]
+    assert puts == ["jackfield-a100-n1", "jackfield-h100-n1"]
+
+
+def test_room_that_an_idle_device_must_make_is_made() -> None:
+    small = inventory(models={"A100": 4}, machines=[Machine(NODE, slots=1)])
+    put = asked(plan(A, resource("a100-2", used=NOW), request({"a100-2": "x"}), stage=small))
+    assert put.because == "claim default/a was given a100-1; rack-a-a100-2 goes: a claim needs its room"
+
+
+def test_a_device_in_nobodys_books_is_adopted() -> None:
+    stage = inventory(attached={"1": "n1"})
+    (put,) = plan(stage=stage).actions
+    assert isinstance(put, PutResource)
+    assert plan(stage=stage, chosen=policy(base=Policy(paused=True))) == Plan()
+
+
+def test_the_earliest_of_all_reasons_to_look_again_counts() -> None:
+    one, two = resource(used=NOW - 100), resource("a100-2", used=NOW - 300)
+    assert plan(one, two, request({"a100-1": "", "a100-2": ""})).again_at == NOW + 300
+
+
+# --- waking
+
+SPARES = policy(model("A100", spares=1))
+
+
+@pytest.mark.parametrize(
+    ("objects", "delta", "nodes"),
+    [
+        ((), InventoryChanged(FABRIC, (NODE,), ()), "n1"),
+        ((), FactsChanged(NODE), ""),
+        ((), ObjectChanged(None, A), "n1"),
+        ((claim("b", on="n2"),), ObjectChanged(A, None), "n1 n2"),
+        ((resource("a100-3", on="n3", record=A),), ObjectChanged(None, claim("a", devices=[])), "n3"),
+        ((claim("b", on="n2"),), ObjectChanged(None, resource()), "n1 n2"),
+        (
+            (claim("a", on="n2", devices=[]), claim("a", on="n4", devices=["a100-9"], version="2")),
+            ObjectChanged(resource(record=A), None),
+            "n1 n4",
+        ),
+        ((), ObjectChanged(None, resource(record=A)), "n1"),
+        (
+            (),
+            ObjectChanged(None, replace(resource(), metadata=replace(resource().metadata, annotations={}))),
+            "n1",
+        ),
+        ((), ObjectChanged(None, vendor_slice("GPU-1", on="n2")), "n2"),
+        ((), ObjectChanged(vendor_slice("GPU-1", on="n2"), None), "n2"),
+        ((), ObjectChanged(None, pod("p")), ""),
+    ],
+    ids=[
+        "its inventory",
+        "not facts",
+        "a claim",
+        "a claim, its rivals",
+        "a claim, where it is still recorded",
+        "a resource, where its device is wanted",
+        "a resource, where its claim is now",
+        "a resource of an unknown claim",
+        "a resource of an unknown device",
+        "a driver that publishes",
+        "a driver that withdraws",
+        "not a pod",
+    ],
+)
+def test_a_change_wakes_the_nodes_it_is_about(objects: tuple[Object, ...], delta: Delta, nodes: str) -> None:
+    view = world(*objects, inventories=[ROOMY])
+    assert scale.wakes(view, policy(), delta) == tuple(nodes.split())
+
+
+def test_a_device_that_falls_idle_wakes_where_an_older_spare_stands() -> None:
+    stage = inventory(models={"A100": 4}, machines=["n1", "n2", "n3"])
+    spares = [resource(f"a100-{number}", on=f"n{number}", used=NOW - 100 + number) for number in (1, 2, 3)]
+    fresh = ObjectChanged(None, spares[-1])
+    for chosen, nodes in ((SPARES, "n3 n1 n2"), (policy(model("A100", spares=2)), "n3 n1"), (policy(), "n3")):
+        view = world(*spares, inventories=[stage], policy=chosen)
+        assert scale.wakes(view, chosen, fresh) == tuple(NodeName(one) for one in nodes.split())
+
+
+def test_a_resource_of_no_model_or_no_fabric_wakes_no_spares() -> None:
+    elsewhere = resource(on="n9")
+    unknown = resource("b200-1", model="B200")
+    view = world(elsewhere, unknown, inventories=[ROOMY], policy=SPARES)
+    assert scale.wakes(view, SPARES, ObjectChanged(None, elsewhere)) == ("n9",)
+    assert scale.wakes(view, SPARES, ObjectChanged(None, unknown)) == ("n1",)

@@ -1,0 +1,186 @@
+"""Devices of ours that stand on a node and are in nobody's books get a resource, once all is quiet."""
+
+import pytest
+from msgspec.structs import replace
+
+from jackfield.core import surplus
+from jackfield.model.composition import (
+    DEVICE,
+    FINALIZER,
+    MANAGED_BY,
+    ORDER,
+    ComposableResource,
+    ComposableResourceSpec,
+    ResourceState,
+)
+from jackfield.model.fabric import FabricDevice, Inventory, Machine, Traits
+from jackfield.model.meta import Object, ObjectMeta
+from jackfield.model.names import NEVER, ModelName, NodeName, OrderID, PhysicalID, Seconds
+from jackfield.model.plan import Phase, Plan, PutResource
+from jackfield.model.policy import Policy
+from jackfield.testing.builders import (
+    MODEL,
+    NODE,
+    NOW,
+    claim,
+    inventory,
+    policy,
+    resource,
+    showing,
+    world,
+)
+
+CHOOSING = Traits(chooses_device=True, knows_orders=False)
+FOUND = FabricDevice(PhysicalID("9"), MODEL, node=NODE, order=OrderID("an-order"))
+STAGE = showing(inventory(), FOUND)
+SLOTS = inventory(traits=CHOOSING, attached={"x": "n1"})
+
+
+def adopted(*objects: Object, stage: Inventory = STAGE, chosen: Policy = policy(), now: float = NOW) -> Plan:
+    view = world(*objects, inventories=[stage], policy=chosen)
+    return surplus.adopt(view, NODE, chosen, Seconds(now))
+
+
+def names(plan: Plan) -> str:
+    puts = [one.resource.metadata.name for one in plan.actions if isinstance(one, PutResource)]
+    assert len(puts) == len(plan.actions)
+    return " ".join(puts)
+
+
+def test_a_device_in_nobodys_books_gets_a_resource_that_knows_its_order() -> None:
+    new = ComposableResource(
+        metadata=ObjectMeta(
+            name="rack-a-a100-9",
+            labels={MANAGED_BY: "jackfield-a100-n1"},
+            annotations={DEVICE: "fabric.jackfield.dev/rack-a/a100-9", ORDER: "an-order"},
+            finalizers=(FINALIZER,),
+        ),
+        spec=ComposableResourceSpec("gpu", MODEL, NODE),
+    )
+    because = "9 is ours, stands on n1, and is in nobody's books"
+    put = PutResource(phase=Phase.COMPOSED, resource=new, because=because)
+    assert adopted() == Plan((put,))
+
+
+def test_a_manager_that_knows_no_orders_leaves_none_to_be_written() -> None:
+    (put,) = adopted(stage=SLOTS).actions
+    assert isinstance(put, PutResource)
+    assert put.resource.metadata.annotations == {DEVICE: "fabric.jackfield.dev/rack-a/a100-0"}
+
+
+@pytest.mark.parametrize(
+    ("objects", "stage", "chosen", "resources"),
+    [
+        ((), STAGE, policy(), "rack-a-a100-9"),
+        ((), showing(STAGE, replace(FOUND, ours=False)), policy(), ""),
+        ((), showing(STAGE, replace(FOUND, node=NodeName("n2"))), policy(), ""),
+        ((), showing(STAGE, replace(FOUND, node=NodeName(""))), policy(), ""),
+        ((), STAGE, policy("H100"), ""),
+        ((), replace(STAGE, machines=()), policy(), ""),
+        ((resource("a100-5", physical="9"),), STAGE, policy(), ""),
+        ((resource("a100-9"),), STAGE, policy(), ""),
+        ((resource("a100-9", on="n2"),), STAGE, policy(), ""),
+        ((resource("a100-5", uid="an-order"),), STAGE, policy(), ""),
+        ((resource("a100-5", uid="an-order", on="n2"),), STAGE, policy(), "rack-a-a100-9"),
+        ((resource("a100-5", state=ResourceState.NEW),), STAGE, policy(), ""),
+        ((resource("a100-5", state=ResourceState.ATTACHING),), STAGE, policy(), ""),
+        (
+            (resource("a100-5", state=ResourceState.ATTACHING, physical="5"),),
+            STAGE,
+            policy(),
+            "rack-a-a100-9",
+        ),
+        (
+            (resource("h100-5", state=ResourceState.ATTACHING, model="H100"),),
+            STAGE,
+            policy(),
+            "rack-a-a100-9",
+        ),
+        ((resource("a100-5", state=ResourceState.ONLINE),), STAGE, policy(), "rack-a-a100-9"),
+        ((claim("a", devices=["a100-9"]),), STAGE, policy(), "rack-a-a100-9"),
+        ((), SLOTS, policy(), "rack-a-a100-0"),
+        ((resource("a100-0", physical="y"),), SLOTS, policy(), "rack-a-a100-1"),
+        ((claim("a", devices=["a100-0"]),), SLOTS, policy(), "rack-a-a100-1"),
+        (
+            (),
+            inventory(traits=CHOOSING, attached={"x": "n1", "y": "n1"}),
+            policy(),
+            "rack-a-a100-0 rack-a-a100-1",
+        ),
+        ((), inventory(attached={"1": "n1", "2": "n1"}), policy(), "rack-a-a100-1 rack-a-a100-2"),
+    ],
+    ids=[
+        "ours: adopted",
+        "not ours: left alone",
+        "on another node: that node's business",
+        "in the pool: nobody's business",
+        "of no model in the policy: left alone",
+        "on what is no machine: left alone",
+        "a resource's: its own",
+        "a resource has its name: it will have it",
+        "a resource elsewhere has its name: it is to come there",
+        "a resource has its order: it will have it",
+        "a resource elsewhere has its order: adopted here",
+        "a new resource may be about to have it",
+        "an attaching resource may be about to have it",
+        "an attaching resource has another",
+        "an attaching resource wants another model",
+        "a resource that is online has its own",
+        "a claim was given its name: it is adopted for it",
+        "a slot: the first",
+        "a slot: the first without a resource",
+        "a slot: the first without a claim",
+        "two slots for two devices",
+        "two devices",
+    ],
+)
+def test_a_device_that_stands_on_a_node(
+    objects: tuple[Object, ...], stage: Inventory, chosen: Policy, resources: str
+) -> None:
+    assert names(adopted(*objects, stage=stage, chosen=chosen)) == resources
+
+
+@pytest.mark.parametrize(
+    ("machine_since", "device_since", "again_at"),
+    [
+        (NOW - 180, NOW - 999, NEVER),
+        (NOW - 179, NOW - 999, NOW + 1),
+        (NOW - 999, NOW - 180, NEVER),
+        (NOW - 999, NOW - 100, NOW + 80),
+        (NOW - 50, NOW - 100, NOW + 130),
+    ],
+)
+def test_nothing_is_adopted_before_the_node_has_been_quiet_for_a_calls_time(
+    machine_since: float, device_since: float, again_at: float
+) -> None:
+    device = replace(FOUND, since=Seconds(device_since))
+    stage = replace(showing(inventory(), device), machines=(Machine(NODE, since=Seconds(machine_since)),))
+    plan = adopted(stage=stage)
+    assert (bool(plan.actions), plan.again_at) == (again_at == NEVER, again_at)
+
+
+def test_the_first_device_to_be_quiet_says_when_to_look_again() -> None:
+    young = replace(FOUND, since=Seconds(NOW - 10))
+    older = FabricDevice(PhysicalID("8"), MODEL, node=NODE, since=Seconds(NOW - 20))
+    old = FabricDevice(PhysicalID("7"), MODEL, node=NODE)
+    plan = adopted(stage=showing(inventory(), young, older, old))
+    assert (names(plan), plan.again_at) == ("rack-a-a100-7", NOW + 160)
+
+
+def test_when_every_slot_has_an_owner_nothing_is_adopted() -> None:
+    taken = [
+        resource(f"a100-{number}", on="n2", physical=f"p{number}")
+        for number in range(surplus.SLOTS_SEARCHED_MAX)
+    ]
+    assert names(adopted(*taken[:-1], stage=SLOTS)) == f"rack-a-a100-{surplus.SLOTS_SEARCHED_MAX - 1}"
+    assert adopted(*taken, stage=SLOTS) == Plan()
+
+
+def test_a_device_for_a_vendors_driver_is_adopted_under_its_fabric() -> None:
+    chosen = policy(replace(policy().models[0], driver_name="gpu.example.com"))
+    (put,) = adopted(chosen=chosen).actions
+    assert isinstance(put, PutResource)
+    assert put.resource.metadata.name == "rack-a-a100-9"
+    assert put.resource.spec.model == ModelName("A100")
+    assert put.resource.device is not None
+    assert put.resource.device.pool == "a100-fabricrack-a"
