@@ -140,9 +140,9 @@ class Store:
         return self._replace(old, new, write)
 
     def patch(self, kind: type[Object], key: Key, body: Raw, write: Write = PLAIN) -> Stored:
-        """Merge a JSON merge patch into an object, or into its status."""
+        """Merge a JSON merge patch, which becomes the store's own, into an object or into its status."""
         old = self.get(kind, key)
-        return self._replace(old, admission.shaped(patch.merged(old.raw, codec.copied(body))), write)
+        return self._replace(old, admission.shaped(patch.merged(old.raw, body)), write)
 
     def apply(self, kind: type[Object], key: Key, body: Raw, write: Write) -> Stored:
         """Server-side apply; creates the object if there is none, unless only its status is spoken of."""

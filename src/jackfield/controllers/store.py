@@ -129,7 +129,7 @@ class Store:
         return self._supply.physical.get(device)
 
     def attached(self, node: NodeName) -> tuple[FabricDevice, ...]:
-        return self._supply.attached.get(node)
+        return self._supply.attached(node)
 
     def free(self, fabric: FabricName, model: ModelName) -> int:
         return self._supply.free(fabric, model)

@@ -32,7 +32,9 @@ class Supply:
         self.physical: dict[DeviceID, FabricDevice] = {}
         self.nodes_of: Index[FabricName, NodeName, NodeName] = Index(lambda node: node)
         self._machines: Index[NodeName, FabricName, tuple[FabricName, Machine]] = Index(lambda one: one[0])
-        self.attached: Index[NodeName, PhysicalID, FabricDevice] = Index(lambda device: device.id)
+        self._attached: Index[NodeName, tuple[FabricName, PhysicalID], tuple[FabricName, FabricDevice]] = (
+            Index(lambda one: (one[0], one[1].id))
+        )
         self.under_way: Index[FabricName, str, ComposableResource] = Index(lambda one: one.metadata.name)
         self.idle: Index[Kind, str, ComposableResource] = Index(
             lambda one: (one.last_used, one.metadata.name)
@@ -66,6 +68,11 @@ class Supply:
         taken = self._taken.get((fabric, model), {})
         slots = (naming.slot(fabric, known, number) for number in count())
         return tuple(islice((one for one in slots if one not in taken), min(limit, self.free(fabric, model))))
+
+    def attached(self, node: NodeName) -> tuple[FabricDevice, ...]:
+        """Return what the node's own manager shows as attached to it; ids are one manager's words only."""
+        own = self.fabric_of(node)
+        return tuple(device for fabric, device in self._attached.get(node) if own in {None, fabric})
 
     def fabric_of(self, node: NodeName) -> FabricName | None:
         """Return the fabric a node is a machine of: the first by name, should two managers show it."""
@@ -193,13 +200,13 @@ class Supply:
         if name is not None:
             self.physical[name] = device
         if device.node:
-            self.attached.add(device.node, device.id, device)
+            self._attached.add(device.node, (inventory.fabric, device.id), (inventory.fabric, device))
 
     def _withdraw(self, inventory: Inventory, device: FabricDevice) -> None:
         name = self.name(inventory, device)
         if name is not None:
             self.physical.pop(name, None)
-        self.attached.remove(device.node, device.id)
+        self._attached.remove(device.node, (inventory.fabric, device.id))
 
     def _join(self, inventory: Inventory, old: Inventory | None) -> dict[NodeName, None]:
         fabric = inventory.fabric
@@ -219,7 +226,7 @@ class Supply:
         wanted = resource.status.cdi_device_id
         return bool(wanted) and any(
             one.id == wanted and self.fabric_of(resource.node) == fabric
-            for one in self.attached.get(resource.node)
+            for one in self.attached(resource.node)
         )
 
 

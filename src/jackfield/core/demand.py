@@ -50,8 +50,10 @@ class Demand(msgspec.Struct, frozen=True):
     """One claim's wishes, and the answer to them."""
 
     claim: ResourceClaim
+    devices: tuple[DeviceID, ...]
+    """All that wait for an answer of ours, in the claim's order."""
     wants: tuple[Want, ...]
-    admin: tuple[DeviceID, ...]
+    """Those that must be attached for it; the others need only be looked at."""
     verdict: Verdict
 
 
@@ -86,7 +88,6 @@ def _demand(ledger: _Ledger, claim: ResourceClaim) -> Demand:
     ours = tuple(
         one for one in claim.results if READY in one.binding_conditions and _is_ours(one, ledger.policy)
     )
-    admin = tuple(one.id for one in ours if one.admin_access)
     wants, verdict = [], _answered(claim, ours)
     for result in ours:
         model = naming.model_of(result.id, ledger.policy)
@@ -101,7 +102,7 @@ def _demand(ledger: _Ledger, claim: ResourceClaim) -> Demand:
         verdict = _judge(ledger, claim, tuple(wants))
     if isinstance(verdict, Serve) or (isinstance(verdict, Settled) and verdict.ready):
         ledger.taken |= {want.device: want.model for want in wants}
-    return Demand(claim, tuple(wants), admin, verdict)
+    return Demand(claim, tuple(result.id for result in ours), tuple(wants), verdict)
 
 
 def _is_ours(result: DeviceRequestAllocationResult, policy: Policy) -> bool:

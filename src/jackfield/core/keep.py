@@ -49,9 +49,8 @@ def devices(site: Site, model: DeviceModel) -> Kept:
             continue
         again_at = min(again_at, until)
         wanted[resource.device] = Wanted(resource.device, NOBODY)
-    missing = _least(site, model) - len(wanted)
-    if missing > 0:
-        wanted |= {one: Wanted(one, NOBODY) for one in _picked(site, model, missing)}
+    missing = max(0, _least(site, model) - len(wanted))
+    wanted |= {one: Wanted(one, NOBODY) for one in _picked(site, model, missing)}
     return Kept(tuple(sorted(wanted.values())), tuple(going), again_at)
 
 

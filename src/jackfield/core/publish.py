@@ -82,7 +82,7 @@ def decide(view: View, key: SliceKey, policy: Policy, now: Seconds) -> Plan:
     current = next((one for one in view.slices(key.driver, key.pool) if one.metadata.name == name), None)
     if current is None:
         return Plan()
-    entries = _entries(view, key, policy, now, (entry.name for entry in current.spec.devices))
+    entries = _entries(Shelf(view, policy, now), key, (entry.name for entry in current.spec.devices))
     again_at = _forgiven_at(view, key, policy, now, entries)
     if entries == current.spec.devices:
         return Plan(again_at=again_at)
@@ -113,39 +113,77 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[SliceKey, ...]:
             return _slice_keys(new, policy, naming.slice_index(new.metadata.name))
         case ObjectChanged(old=old, new=new):
             devices_touched = dict.fromkeys((*_devices(view, old), *_devices(view, new)))
-            return _slices_with(view, policy, devices_touched)
+            return _slices_with(
+                view, policy, (one for one in devices_touched if _bears(view, policy, one, delta))
+            )
         case FactsChanged():
             return ()
 
 
-def offer(view: View, device: DeviceID, policy: Policy, now: Seconds) -> Offer:
-    """Return to whom a device is offered."""
-    model, fabric = naming.model_of(device, policy), naming.fabric_of(device, policy)
-    if model is None or fabric is None:
-        return Closed("its model is not in the policy")
-    resource = view.resource_of(device)
-    everywhere = _offer_to_all(view, device, model, policy, now)
-    if resource is not None:
-        return _offer_of_resource(view, resource, model, everywhere)
-    physical = view.physical(device)
-    if physical is not None and physical.node:
-        return Closed(f"attached to {physical.node}, not by us")
-    if physical is not None and not physical.healthy:
-        return Closed("its manager calls it unhealthy")
-    return everywhere
+class Shelf:
+    """What is on offer at one moment; what holds for a whole model is found out once."""
+
+    def __init__(self, view: View, policy: Policy, now: Seconds) -> None:
+        self.view = view
+        self.policy = policy
+        self._now = now
+        self._barred: dict[tuple[FabricName, int], str] = {}
+
+    def offer(self, device: DeviceID) -> Offer:
+        """Return to whom a device is offered."""
+        view = self.view
+        model, fabric = naming.model_of(device, self.policy), naming.fabric_of(device, self.policy)
+        if model is None or fabric is None:
+            return Closed("its model is not in the policy")
+        resource = view.resource_of(device)
+        if resource is not None:
+            return self._offer_of_resource(resource, model, fabric)
+        physical = view.physical(device)
+        inventory = view.inventory(fabric)
+        if physical is None and inventory is not None and not inventory.traits.chooses_device:
+            return Closed("its manager does not show it any more")
+        if physical is not None and physical.node:
+            return Closed(f"attached to {physical.node}, not by us")
+        if physical is not None and not physical.healthy:
+            return Closed("its manager calls it unhealthy")
+        return self._offer_to_all(device, model, fabric)
+
+    def _offer_of_resource(
+        self, resource: ComposableResource, model: DeviceModel, fabric: FabricName
+    ) -> Offer:
+        if resource.deleting or resource.state in {ResourceState.DETACHING, ResourceState.DELETING}:
+            return Closed("on its way back to the pool")
+        if not model.binds:
+            return Closed(f"the driver on {resource.node} offers it")
+        if _may_move(self.view, resource, model):
+            assert resource.device is not None
+            # What could not be attached elsewhere now is not offered there either: it would be moved for nothing.
+            everywhere = self._offer_to_all(resource.device, model, fabric)
+            return everywhere if isinstance(everywhere, Open) else Pinned(resource.node)
+        return Pinned(resource.node)
+
+    def _offer_to_all(self, device: DeviceID, model: DeviceModel, fabric: FabricName) -> Open | Closed:
+        """Return whether any node may be given it, whoever has it now."""
+        kind = (fabric, model.index)
+        if kind not in self._barred:
+            self._barred[kind] = _bar(self.view, model, fabric, self.policy)
+        if self._barred[kind]:
+            return Closed(self._barred[kind])
+        failed_on = tuple(one.node for one in _recent_failures(self.view, device, self.policy, self._now))
+        return (
+            Open(failed_on) if len(failed_on) < DEVICE_FAILURES_MAX else Closed("it failed on several nodes")
+        )
 
 
-def _offer_of_resource(
-    view: View, resource: ComposableResource, model: DeviceModel, everywhere: Open | Closed
-) -> Offer:
-    if resource.deleting or resource.state in {ResourceState.DETACHING, ResourceState.DELETING}:
-        return Closed("on its way back to the pool")
-    if not model.binds:
-        return Closed(f"the driver on {resource.node} offers it")
-    # What could not be attached elsewhere now is not offered there either: it would be moved for nothing.
-    if isinstance(everywhere, Open) and _may_move(view, resource, model):
-        return everywhere
-    return Pinned(resource.node)
+def _bar(view: View, model: DeviceModel, fabric: FabricName, policy: Policy) -> str:
+    """Return why nothing of a model is offered now; empty if it is."""
+    if policy.paused or fabric in policy.fabrics_paused:
+        return "attaching is paused"
+    if view.congested(fabric):
+        return "its manager has more orders than it can carry out in time"
+    if view.handing_over(fabric, model.cdi_model_name):
+        return "a device of its model waits for the claim it was attached for"
+    return ""
 
 
 def _may_move(view: View, resource: ComposableResource, model: DeviceModel) -> bool:
@@ -158,22 +196,6 @@ def _may_move(view: View, resource: ComposableResource, model: DeviceModel) -> b
         return False
     held = any(view.claims_holding(name) for name in room.names_of(view, resource))
     return not held and not resource.holder and resource.record is None
-
-
-def _offer_to_all(
-    view: View, device: DeviceID, model: DeviceModel, policy: Policy, now: Seconds
-) -> Open | Closed:
-    """Return whether any node may be given it, whoever has it now."""
-    fabric = naming.fabric_of(device, policy)
-    assert fabric is not None
-    if policy.paused or fabric in policy.fabrics_paused:
-        return Closed("attaching is paused")
-    if view.congested(fabric):
-        return Closed("its manager has more orders than it can carry out in time")
-    if view.handing_over(fabric, model.cdi_model_name):
-        return Closed("a device of its model waits for the claim it was attached for")
-    failed_on = tuple(one.node for one in _recent_failures(view, device, policy, now))
-    return Open(failed_on) if len(failed_on) < DEVICE_FAILURES_MAX else Closed("it failed on several nodes")
 
 
 def _recent_failures(view: View, device: DeviceID, policy: Policy, now: Seconds) -> tuple[Failure, ...]:
@@ -213,7 +235,7 @@ def _decide_pool(view: View, key: SliceKey, policy: Policy, now: Seconds) -> Pla
     numbers, because = _indexes(current, len(contents)), _pool_news(added, gone)
     puts = []
     for index, names in enumerate(contents):
-        entries = _entries(view, key, policy, now, names)
+        entries = _entries(Shelf(view, policy, now), key, names)
         old = current[index] if index < len(current) else None
         if old is None or old.spec.devices != entries or old.spec.pool != pool:
             puts.append(_put(_slice(key, numbers[index], pool, entries, old), because))
@@ -292,11 +314,9 @@ def _slice(
 # --- entries
 
 
-def _entries(
-    view: View, key: SliceKey, policy: Policy, now: Seconds, names: Iterable[str]
-) -> tuple[Device, ...]:
+def _entries(shelf: Shelf, key: SliceKey, names: Iterable[str]) -> tuple[Device, ...]:
     devices = (DeviceID(key.driver, key.pool, name) for name in names)
-    return tuple(_entry(view, device, policy, offer(view, device, policy, now)) for device in devices)
+    return tuple(_entry(shelf.view, device, shelf.policy, shelf.offer(device)) for device in devices)
 
 
 def _entry(view: View, device: DeviceID, policy: Policy, given: Offer) -> Device:
@@ -374,6 +394,24 @@ def _few(names: list[str]) -> str:
 
 def _pools(fabric: FabricName, policy: Policy) -> tuple[tuple[str, str], ...]:
     return tuple(dict.fromkeys((one.driver_name, naming.pool(fabric, one)) for one in policy.models))
+
+
+def _bears(view: View, policy: Policy, device: DeviceID, delta: ObjectChanged) -> bool:
+    """Whether a change can alter a device's offer; most changes of a claim or a resource cannot.
+
+    While devices are free none is moved on demand, and who holds one alters nothing: only what a resource is, and
+    where, counts then.
+    """
+    model, fabric = naming.model_of(device, policy), naming.fabric_of(device, policy)
+    if model is None or fabric is None or view.free(fabric, model.cdi_model_name) == 0:
+        return True
+    match delta:
+        case ObjectChanged(old=ComposableResource() as old, new=ComposableResource() as new):
+            return (old.state, old.deleting, old.uid) != (new.state, new.deleting, new.uid)
+        case ObjectChanged(old=ResourceClaim()) | ObjectChanged(new=ResourceClaim()):
+            return False
+        case _:
+            return True
 
 
 def _devices(view: View, one: object) -> tuple[DeviceID, ...]:

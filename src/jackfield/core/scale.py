@@ -106,7 +106,6 @@ def _answer(view: View, wish: Demand, now: Seconds) -> Plan:
 
 
 def _refuse(wish: Demand, refused: Refuse) -> Plan:
-    """Say no on every device of the claim: the scheduler stops reading at the first that says nothing."""
     claim = wish.claim
     attempts, last = claim.attempts
     if refused.order and last != refused.order:
@@ -119,8 +118,7 @@ def _refuse(wish: Demand, refused: Refuse) -> Plan:
             because=refused.reason,
         )
         return Plan((counted,))
-    devices = (*(want.device for want in wish.wants), *wish.admin) or (refused.device,)
-    return Plan((_condition(claim, devices, refused.type, refused.reason),))
+    return Plan((_condition(wish, refused.type, refused.reason),))
 
 
 def _serve(view: View, wish: Demand, now: Seconds) -> Plan:
@@ -139,13 +137,11 @@ def _serve(view: View, wish: Demand, now: Seconds) -> Plan:
     missing = tuple(want for want in wish.wants if not _recorded(want))
     if missing:
         return Plan(tuple(_record(want, now) for want in missing))
-    handed_over = tuple(want.device for want in wish.wants if not want.model.binds)
-    if handed_over:
+    if not all(want.model.binds for want in wish.wants):
         reason = "the device is attached; its driver on the node offers it now"
-        return Plan((_condition(wish.claim, handed_over, RESCHEDULE, reason),))
-    devices = (*wish.admin, *(want.device for want in wish.wants))
+        return Plan((_condition(wish, RESCHEDULE, reason),))
     reason = "attached" if wish.wants else "admin access needs no attaching"
-    return Plan((_condition(wish.claim, devices, READY, reason),))
+    return Plan((_condition(wish, READY, reason),))
 
 
 def _not_online(view: View, want: Want) -> Waiting | None:
@@ -184,7 +180,8 @@ def _recorded_elsewhere(view: View, wish: Demand) -> str | None:
 
 
 def _recorded(want: Want) -> bool:
-    record = want.resource.record if want.resource is not None else None
+    assert want.resource is not None
+    record = want.resource.record
     return record is not None and (record.uid, record.version) == (
         want.claim.uid,
         want.claim.metadata.resource_version,
@@ -204,13 +201,14 @@ def _record(want: Want, now: Seconds) -> RecordClaim:
     )
 
 
-def _condition(claim: ResourceClaim, devices: tuple[DeviceID, ...], kind: str, message: str) -> SetCondition:
+def _condition(wish: Demand, kind: str, message: str) -> SetCondition:
+    """Answer for every device of the claim: the scheduler stops reading at the first that says nothing."""
     return SetCondition(
         phase=Phase.BINDABLE,
-        claim=claim.key,
-        uid=claim.uid,
-        version=claim.metadata.resource_version,
-        devices=devices,
+        claim=wish.claim.key,
+        uid=wish.claim.uid,
+        version=wish.claim.metadata.resource_version,
+        devices=wish.devices,
         type=kind,
         message=message,
         because=message,
@@ -262,13 +260,14 @@ def _elsewhere(claim: ResourceClaim, resource: ComposableResource) -> bool:
 
 
 def _forgetting(resource: ComposableResource, record: Record, now: Seconds, because: str) -> ForgetClaim:
+    assert resource.device is not None
     return ForgetClaim(
         phase=Phase.RELEASED,
         claim=record.claim,
         resource=resource.metadata.name,
         version=resource.metadata.resource_version,
         record=record,
-        devices=(resource.device,) if resource.device is not None else (),
+        devices=(resource.device,),
         node=resource.node,
         at=now,
         because=because,

@@ -15,6 +15,7 @@ _NANO: Final = 9
 _NANOS: Final = 10**_NANO
 _INT64_MAX: Final = 2**63 - 1
 _DIGITS_MAX: Final = 18
+_KIBI: Final = 1024
 _EXPONENT_MAX: Final = 4096
 """Kubernetes would fill its memory beyond this; we refuse."""
 _CACHE_SIZE: Final = 16384
@@ -230,10 +231,10 @@ def _canonical(quantity: Quantity) -> str:
     if not quantity.nano:
         return "0"
     whole, rest = divmod(quantity.nano, _NANOS)
-    if quantity.format is Format.BINARY_SI and not rest and abs(whole) >= 1024:  # noqa: PLR2004 - below it Ki has no use
+    if quantity.format is Format.BINARY_SI and not rest and abs(whole) >= _KIBI:
         power = 0
-        while power < len(_BINARY_SUFFIXES) - 1 and whole % 1024 == 0:
-            whole, power = whole // 1024, power + 1
+        while power < len(_BINARY_SUFFIXES) - 1 and whole % _KIBI == 0:
+            whole, power = whole // _KIBI, power + 1
         return f"{whole}{_BINARY_SUFFIXES[power]}"
     mantissa, exponent = quantity.nano, -_NANO
     while mantissa % 1000 == 0:

@@ -270,6 +270,20 @@ def test_managed_fields_are_shown_as_kubectl_shows_them() -> None:
             [("f:spec", "f:a", "f:b"), ("f:spec", "f:a", "f:c")],
         ),
         ({"spec": {"a": [1]}}, {"spec": {"a": [1, 2]}}, [("f:spec", "f:a")], []),
+        ({"spec": {}}, {"spec": {"a": {}}}, [("f:spec", "f:a")], []),
+        ({"spec": {"a": 1}}, {"spec": {"a": {"b": 1}}}, [("f:spec", "f:a")], []),
+        ({"spec": {"a": {"b": 1}}}, {"spec": {"a": [1]}}, [("f:spec", "f:a")], []),
+        ({"spec": {"a": [1]}}, {"spec": {"a": "x"}}, [("f:spec", "f:a")], []),
+        ({}, {"metadata": {"finalizers": []}}, [("f:metadata", "f:finalizers")], []),
+        (
+            {"status": {"conditions": []}},
+            {"status": {"conditions": [{"type": "A"}]}},
+            [
+                ("f:status", "f:conditions", 'k:{"type":"A"}'),
+                ("f:status", "f:conditions", 'k:{"type":"A"}', "f:type"),
+            ],
+            [],
+        ),
         (
             {"metadata": {"finalizers": ["x", "y"]}},
             {"metadata": {"finalizers": ["y", "z"]}},

@@ -1,16 +1,22 @@
 """The kubelet's two calls: prepared or a reason, and undone again."""
 
 from collections.abc import Callable, Coroutine
+from typing import TypeVar
 
 import pytest
+from msgspec.structs import replace
 
+from jackfield.cluster.api import EmbeddedCluster
 from jackfield.controllers.plugin import Plugin
 from jackfield.controllers.runner import Runner
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import ComposableResource
 from jackfield.model.fabric import Order
+from jackfield.model.meta import Object
 from jackfield.model.names import Key, OrderID, PhysicalID, Uid, Version, named
-from jackfield.ports import Merge
+from jackfield.ports import Merge, Prepared, Retry
+from jackfield.sim.chance import Chance
+from jackfield.sim.host import HostSpec, SimHost
 from jackfield.testing import builders as b
 from unit.controllers.bench import Bench, play
 from unit.controllers.test_runner import Heard
@@ -18,6 +24,7 @@ from unit.controllers.test_runner import Heard
 CLAIM = Key("default", "c")
 CR = named("rack-a-a100-1")
 ANY = Version("")
+T = TypeVar("T", bound=Object)
 
 
 class Scene:
@@ -116,3 +123,38 @@ def test_another_claim_of_the_name_is_not_prepared() -> None:
         assert "another of its name exists" in await scene.plugin.prepare(CLAIM, Uid("old"))
 
     on_stage(story)
+
+
+class Deaf(EmbeddedCluster):
+    """A cluster that does not answer reads."""
+
+    async def read(self, kind: type[T], key: Key) -> T:
+        raise Retry(f"no answer about {kind.__name__} {key}")
+
+
+def test_a_cluster_that_does_not_answer_is_a_reason() -> None:
+    async def story(scene: Scene, claim: ResourceClaim) -> None:
+        world = replace(scene.bench.world, cluster=Deaf(scene.bench.cluster.store))
+        plugin = Plugin(b.NODE, world, scene.runner, scene.heard)
+        assert await plugin.prepare(CLAIM, claim.uid) == "no answer about ResourceClaim default/c"
+
+    on_stage(story)
+
+
+class Forgetful(SimHost):
+    """A node that does not keep what is written on it."""
+
+    async def write(self, prepared: Prepared | None, uid: Uid) -> None:
+        del prepared, uid
+
+
+def test_a_call_ends_though_its_steps_have_no_effect() -> None:
+    async def scene(bench: Bench) -> None:
+        forgetful = Forgetful(b.NODE, bench.clock, Chance("host"), HostSpec())
+        bench.manager.pool.listen(b.NODE, forgetful.moved)
+        bench.world = replace(bench.world, hosts={b.NODE: forgetful})
+        stage = Scene(bench)
+        claim = await stage.set()
+        assert await stage.plugin.prepare(CLAIM, claim.uid) == "not all steps could be taken yet"
+
+    play(scene)

@@ -66,7 +66,7 @@ def test_a_demand_names_what_is_wanted_and_the_resource_it_would_come_from() -> 
     view = world(node(), heartbeat(), wish, there, inventories=[ROOMY], policy=chosen)
     (one,) = demand.on_node(view, NODE, chosen, NOW)
     assert one.claim == wish
-    assert one.admin == ()
+    assert one.devices == (device("a100-1"), device("h100-3"))
     assert one.wants == (
         Want(wish, device("a100-1"), chosen.models[0], there),
         Want(wish, device("h100-3"), chosen.models[1], None),
@@ -77,7 +77,7 @@ def test_a_demand_names_what_is_wanted_and_the_resource_it_would_come_from() -> 
 def test_admin_access_wants_nothing_and_is_always_served() -> None:
     view = world(claim("a", admin=True, mode="All"), claim("b"))  # no node, no machine, another holder
     one, other = demand.on_node(view, NODE, policy(), NOW)
-    assert (one.wants, one.admin, one.verdict) == ((), (device("a100-1"),), Serve())
+    assert (one.wants, one.devices, one.verdict) == ((), (device("a100-1"),), Serve())
     assert isinstance(other.verdict, Refuse)
 
 

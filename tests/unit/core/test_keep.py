@@ -106,6 +106,15 @@ def test_a_node_should_have(objects: tuple[Object, ...], devices: str) -> None:
     assert staying(kept(*objects)) == devices
 
 
+def test_a_device_that_is_there_is_wanted_for_its_claim() -> None:
+    assert kept(claim("a"), resource()).wanted == (Wanted(device("a100-1"), Key("default", "a")),)
+
+
+def test_a_resource_without_a_device_of_ours_is_left_alone() -> None:
+    bare = resource(used=NOW - 900)
+    assert kept(replace(bare, metadata=replace(bare.metadata, annotations={}))) == Kept((), ())
+
+
 def test_each_model_has_its_own_request() -> None:
     chosen = policy("A100", "H100")
     wish = claim("a", devices=["a100-1", "h100-5"])
@@ -257,6 +266,7 @@ def test_a_node_of_no_fabric_has_no_spares() -> None:
         (2, (idle(2, ago=700), idle(3, ago=900), idle(4, ago=800)), "a100-2 a100-4"),
         (2, (idle(3, ago=900), resource("a100-4", holder="uid-x")), "a100-3 a100-4"),
         (1, (idle(3, ago=900), resource("a100-4", holder="uid-x")), "a100-4"),
+        (1, (idle(3, ago=700), resource("a100-4", used=NOW - 900, holder="uid-x")), "a100-4"),
         (1, (idle(3, ago=900), claim("a", devices=["a100-4"])), "a100-4"),
         (2, (idle(3, ago=900), claim("a", devices=["a100-4"])), "a100-3 a100-4"),
         (1, (idle(3), claim("a", devices=["a100-3"], on="n2")), "a100-1"),
@@ -273,6 +283,7 @@ def test_a_node_of_no_fabric_has_no_spares() -> None:
         "the two most recently used stay for it",
         "one in use counts, an old one stays for the other",
         "one in use is enough",
+        "one in use is enough, however old",
         "one wanted is enough",
         "one wanted and an old one",
         "one that must go is replaced",
@@ -329,6 +340,12 @@ def test_the_minimum_is_met_with_slots_too() -> None:
             policy("A100", "H100", base=Policy(per_node_max=1)),
             "",
         ),
+        (
+            (idle(1), idle(2), claim("a", devices=["h100-5"])),
+            ROOMY,
+            policy("A100", "H100", base=Policy(per_node_max=1)),
+            "",
+        ),
         ((idle(1), claim("a", devices=["h100-5"])), ROOMY, APART, "a100-1"),
         ((idle(1), claim("a", devices=["h100-5"])), ROOMY, policy("A100", "H100"), ""),
         ((idle(1), claim("a", devices=["h100-5"])), ONE_SLOT, policy("A100", "H100"), "a100-1"),
@@ -347,6 +364,7 @@ def test_the_minimum_is_met_with_slots_too() -> None:
         "the limit of its model is reached",
         "the limit of its model is not reached",
         "another model's limit is its own",
+        "even where it is passed",
         "what comes cannot coexist with it",
         "what comes can coexist with it",
         "whatever its model, it takes the slot",

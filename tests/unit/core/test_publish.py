@@ -58,7 +58,7 @@ def offers(*objects: Object, stage: Inventory = ONE, chosen: Policy = policy(), 
     """Return to whom a100-1 is offered."""
     view = world(*objects, inventories=[stage], policy=chosen)
     of = device("a100-1") if chosen.models[0].binds else SHARED
-    return publish.offer(view, of, chosen, Seconds(now))
+    return publish.Shelf(view, chosen, Seconds(now)).offer(of)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,8 @@ def offers(*objects: Object, stage: Inventory = ONE, chosen: Policy = policy(), 
     [
         ((), ONE, policy(), Open()),
         ((claim("a"),), ONE, policy(), Open()),
-        ((), inventory(models={}), policy(), Open()),
+        ((), inventory(models={}), policy(), Closed("its manager does not show it any more")),
+        ((), inventory(models={}, traits=Traits(chooses_device=True)), policy(), Open()),
         ((), ONE, policy("H100"), Closed("its model is not in the policy")),
         ((), TAKEN, policy(), Closed("attached to n1, not by us")),
         (
@@ -115,7 +116,8 @@ def offers(*objects: Object, stage: Inventory = ONE, chosen: Policy = policy(), 
     ids=[
         "a device of the pool: open",
         "a device that a claim was just given: still open",
-        "a device that its manager shows no more: open, for it may be a slot",
+        "a device that its manager shows no more: closed",
+        "a slot, which no manager shows: open",
         "a device of no model: closed",
         "a device that somebody else attached: closed",
         "an unhealthy device: closed",
@@ -168,7 +170,7 @@ def test_a_device_for_a_vendors_driver_is_offered(objects: tuple[Object, ...], o
 def test_a_device_that_its_driver_publishes_on_a_node_is_none_of_ours_to_offer() -> None:
     vendors_own = device("gpu.example.com/n1/a100-1")
     view = world(inventories=[ONE], policy=VENDORS)
-    assert publish.offer(view, vendors_own, VENDORS, NOW) == Closed("its model is not in the policy")
+    assert publish.Shelf(view, VENDORS, NOW).offer(vendors_own) == Closed("its model is not in the policy")
 
 
 def test_a_hand_over_closes_only_its_own_model_and_only_in_reschedule() -> None:
@@ -178,9 +180,9 @@ def test_a_hand_over_closes_only_its_own_model_and_only_in_reschedule() -> None:
     recorded = resource("b200-4", model="B200", record=claim("b"))
     view = world(handed_over, recorded, inventories=[stage], policy=chosen)
     others = (device("gpu.example.com/h100-fabricrack-a/h100-3"), device("b200-5"))
-    assert [publish.offer(view, one, chosen, NOW) for one in others] == [Open(), Open()]
+    assert [publish.Shelf(view, chosen, NOW).offer(one) for one in others] == [Open(), Open()]
     second = replace(SHARED, device="a100-2")
-    assert isinstance(publish.offer(view, second, chosen, NOW), Closed)
+    assert isinstance(publish.Shelf(view, chosen, NOW).offer(second), Closed)
 
 
 FAILED_ONCE = node(failures={"a100-1": NOW - 1000})
@@ -568,9 +570,10 @@ MINE = replace(
         (SupplyChanged(FABRIC, MODEL), ["rack-a/0", "rack-a/1"]),
         (SupplyChanged(FABRIC, ModelName("H100")), ["h100-fabricrack-a/0"]),
         (SupplyChanged(FABRIC, ModelName("B200")), []),
-        (ObjectChanged(None, claim("a")), ["rack-a/0"]),
-        (ObjectChanged(claim("a"), claim("a", devices=["a100-65"])), ["rack-a/0", "rack-a/1"]),
-        (ObjectChanged(claim("a", devices=["a100-1", "a100-2"]), None), ["rack-a/0"]),
+        (ObjectChanged(None, claim("a")), []),
+        (ObjectChanged(claim("a"), None), []),
+        (ObjectChanged(resource(), resource(record=claim("a"))), []),
+        (ObjectChanged(resource(), resource(state=ResourceState.DETACHING)), ["rack-a/0"]),
         (ObjectChanged(None, claim("a", devices=["other.example.com/p/x"])), []),
         (ObjectChanged(resource("a100-65"), None), ["rack-a/1"]),
         (ObjectChanged(None, replace(resource(), metadata=replace(resource().metadata, annotations={}))), []),
@@ -591,9 +594,10 @@ MINE = replace(
         "supply",
         "supply of a vendor's model",
         "supply of no model of ours",
-        "a new claim",
-        "a claim that moved to another device",
-        "a claim that is gone",
+        "a new claim, while devices are free",
+        "a claim that is gone, while devices are free",
+        "a resource that was recorded, while devices are free",
+        "a resource that is in another state",
         "a claim on another driver's device",
         "a resource",
         "a resource that somebody else made",
@@ -611,3 +615,18 @@ MINE = replace(
 )
 def test_a_change_wakes_the_slices_it_is_about(delta: Delta, keys: list[str]) -> None:
     assert woken(delta) == keys
+
+
+@pytest.mark.parametrize(
+    "delta",
+    [
+        ObjectChanged(None, claim("a")),
+        ObjectChanged(claim("a"), None),
+        ObjectChanged(resource(), resource(record=claim("a"))),
+    ],
+    ids=["a new claim", "a claim that is gone", "a resource that was recorded"],
+)
+def test_who_holds_a_device_matters_when_no_other_is_free(delta: Delta) -> None:
+    view = world(resource(), inventories=[TAKEN], policy=policy())
+    settled(view, policy())
+    assert [key.index for key in publish.wakes(view, policy(), delta)] == [0]

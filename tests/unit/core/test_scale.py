@@ -255,6 +255,20 @@ def test_a_failed_attach_is_counted_before_the_claim_is_sent_round() -> None:
     assert (answer.type, answer.message) == (RESCHEDULE, "a100-1 could not be attached to n1 (attempt 3)")
 
 
+def test_a_refusal_for_another_reason_is_no_attempt() -> None:
+    answer = only(plan(claim("a", attempts="2/other"), chosen=policy(base=Policy(per_node_max=0))))
+    assert isinstance(answer, SetCondition)
+    assert (answer.type, answer.message) == (RESCHEDULE, "n1 may have 0 of A100")
+
+
+def test_an_answer_is_for_every_device_that_waits_for_one() -> None:
+    mixed = claim("a", devices=["other.example.com/p/x", "a100-1", "b200-1", "a100-2"])
+    answer = only(plan(mixed))
+    assert isinstance(answer, SetCondition)
+    assert answer.type == FAILED
+    assert [one.device for one in answer.devices] == ["a100-1", "b200-1", "a100-2"]
+
+
 def test_a_claim_that_fails_again_and_again_is_told_to_stop() -> None:
     failed = node(failures={"a100-1": NOW - 5})
     answer = only(plan(claim("a", attempts=f"5/a100-1@n1:{NOW - 5:.0f}"), on=failed))
@@ -374,7 +388,7 @@ def test_a_claim_on_both_kinds_of_device_goes_round_for_the_vendors() -> None:
     found = plan(mixed, *there, OFFERED, chosen=chosen)
     (answer,) = found.actions
     assert isinstance(answer, SetCondition)
-    assert (answer.type, answer.devices) == (RESCHEDULE, (vendors,))
+    assert (answer.type, answer.devices) == (RESCHEDULE, (device("a100-1"), vendors))
 
 
 # --- forgetting (rules 12 and 16)
@@ -616,6 +630,7 @@ SPARES = policy(model("A100", spares=1))
         ),
         ((), ObjectChanged(None, vendor_slice("GPU-1", on="n2")), "n2"),
         ((), ObjectChanged(vendor_slice("GPU-1", on="n2"), None), "n2"),
+        ((), ObjectChanged(None, vendor_slice("GPU-1", on="")), ""),
         ((), ObjectChanged(None, pod("p")), ""),
     ],
     ids=[
@@ -630,6 +645,7 @@ SPARES = policy(model("A100", spares=1))
         "a resource of an unknown device",
         "a driver that publishes",
         "a driver that withdraws",
+        "not a slice of no node",
         "not a pod",
     ],
 )

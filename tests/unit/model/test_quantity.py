@@ -120,7 +120,9 @@ def test_sums_are_exact_and_keep_the_first_ones_suffix(
 
 
 def test_a_sum_beyond_64_bits_is_no_integer_any_more() -> None:
-    assert (parse("9223372036854775807") + parse("1")).as_int64() is None
+    beyond = parse("9223372036854775807") + parse("1")
+    assert beyond.as_int64() is None
+    assert (beyond - parse("2")).as_int64() is None
     assert (quantity.of(2, Format.DECIMAL_EXPONENT) + quantity.of(3)).as_int64() == 5
 
 

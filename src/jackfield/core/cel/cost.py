@@ -221,8 +221,12 @@ class Estimator:
             cost = self.cost(expr.args[0]) + ONE
             self._copy(expr, expr.args[0])
             return cost
-        costs = [self.cost(one) for one in expr.args]
-        args = [self._node(one) for one in expr.args]
+        costs: list[Range] = []
+        args: list[Node] = []
+        for one in expr.args:
+            # In turn: what is known of one may change with the cost of the next, as paths share their room.
+            costs.append(self.cost(one))
+            args.append(self._node(one))
         overloads = self._checked.overloads.get(expr.id, ())
         if not overloads:
             return _FREE

@@ -11,9 +11,9 @@ import msgspec
 from jackfield.core.cel import unparse
 from jackfield.core.cel.conversions import text_of
 from jackfield.core.cel.faults import CelError, PanicError
-from jackfield.core.cel.generate import Renderer
+from jackfield.core.cel.meter import metered
 from jackfield.core.cel.paths import steps_of
-from jackfield.core.cel.program import Program
+from jackfield.core.cel.program import COST_MAX, Program
 from jackfield.core.cel.shapes import Bind, shape
 from jackfield.core.cel.subject import Subject
 from jackfield.core.cel.syntax import Call, Comprehension, Expr, children
@@ -51,8 +51,9 @@ class Reason(msgspec.Struct, frozen=True):
 
 def why_not(program: Program, subject: Subject) -> Reason:
     """Return why the device does not match."""
-    if subject.fault:
-        return Reason(program.checked.source, error=subject.fault)
+    fault = subject.fault or ("" if program.lists else subject.list_fault)
+    if fault:
+        return Reason(program.checked.source, error=fault)
     return _Search(program, subject).reason(program.checked.expr, (), wanted=True) or Reason()
 
 
@@ -67,7 +68,7 @@ class _Search:
         for bind in reversed(around):
             expr = msgspec.structs.replace(bind, result=expr)
         checked = msgspec.structs.replace(self._program.checked, expr=expr)
-        return Renderer(checked, precise=True).function()(self._subject)
+        return metered(checked, COST_MAX)(self._subject)
 
     def reason(self, expr: Expr, around: tuple[Comprehension, ...], *, wanted: bool) -> Reason | None:
         """Return why a part does not say what is wanted, or None where it does."""

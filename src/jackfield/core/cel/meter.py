@@ -5,13 +5,14 @@ that is stored already, and no expression may hold it up. Knows prices. Must not
 """
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Final
 
 from jackfield.core.cel.conversions import CONVERSIONS
 from jackfield.core.cel.faults import PanicError
 from jackfield.core.cel.generate import Renderer, Scope
 from jackfield.core.cel.operand import Node
-from jackfield.core.cel.prices import price
+from jackfield.core.cel.prices import PRICED, price
 from jackfield.core.cel.sizes import TRAVERSAL, exactly
 from jackfield.core.cel.syntax import (
     Call,
@@ -160,8 +161,17 @@ def _price(name: str, args: Sequence[object]) -> int:
         return _traversal(args[0])
     if name == "lists.range":
         return _LIST + 1 + max(int(str(args[0])), 0)
+    if name not in PRICED:
+        return 1
     overload = "_".join((name, *map(type_name, args)))
     if name == "@in":
         overload = "in_list" if isinstance(args[1], list) else "in_map"
-    nodes = [Node(_NO_EXPR, Type(type_name(one)), None, exactly(_size(one))) for one in args]
+    return _listed(name, overload, tuple(map(type_name, args)), tuple(map(_size, args)))
+
+
+@lru_cache(maxsize=4096)
+def _listed(name: str, overload: str, types: tuple[str, ...], sizes: tuple[int, ...]) -> int:
+    nodes = [
+        Node(_NO_EXPR, Type(static), None, exactly(size)) for static, size in zip(types, sizes, strict=True)
+    ]
     return price(name, overload, nodes[0] if nodes else None, nodes[1:]).cost.high

@@ -65,7 +65,7 @@ def equal(left: object, right: object) -> bool:
     return _equal_other(left, right)
 
 
-def _equal_other(left: object, right: object) -> bool:  # noqa: PLR0911, PLR0912, C901 - one arm per kind of value
+def _equal_other(left: object, right: object) -> bool:  # noqa: PLR0911, C901 - one arm per kind of value
     match left:
         case list():
             return (
@@ -89,22 +89,12 @@ def _equal_other(left: object, right: object) -> bool:  # noqa: PLR0911, PLR0912
             return not left.present or equal(left.value, right.value)
         case Duration() | Timestamp() | TypeValue():
             return type(left) is type(right) and left == right
-        case IP():
-            return _same_kind(left, right) and left.address == right.address  # type: ignore[attr-defined]  # same kind
-        case CIDR():
-            return _same_kind(left, right) and left.interface == right.interface  # type: ignore[attr-defined]  # same kind
-        case URL():
-            return _same_kind(left, right) and left.text == right.text  # type: ignore[attr-defined]  # same kind
-        case NamedFormat():
-            return _same_kind(left, right) and left.name == right.name  # type: ignore[attr-defined]  # same kind
+        case IP() | CIDR() | URL() | NamedFormat():
+            if type(left) is not type(right):
+                raise CelError("no such overload")
+            return left == right
         case _:
             return left is right
-
-
-def _same_kind(left: object, right: object) -> bool:
-    if type(left) is not type(right):
-        raise CelError("no such overload")
-    return True
 
 
 def _all_equal(pairs: Iterable[tuple[object, object]]) -> bool:
@@ -136,11 +126,6 @@ def unequal(left: object, right: object) -> bool:
         return not equal(left, right)
     except CelError:
         return True
-
-
-def fast_equal(left: object, right: object) -> bool:
-    """Return whether two values are equal, for the fast rendering."""
-    return equal(left, right)
 
 
 def surely_equal(left: object, right: object) -> bool:

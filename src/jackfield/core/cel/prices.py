@@ -28,7 +28,7 @@ _NAMED_FORMAT: Final = exactly(7)
 def price(function: str, overload: str, target: Node | None, args: Nodes) -> Estimate:
     """Return what a call costs, its operands aside."""
     operands = (target, *args) if target is not None else tuple(args)
-    found = _PRICES.get(function)
+    found = PRICED.get(function)
     if found is None or not operands:
         return _NOMINAL
     if target is None and function in _MEMBERS_ONLY:
@@ -233,7 +233,7 @@ def _check(_overload: str, _subject: Node, _rest: Nodes) -> Estimate:
 _MEMBERS_ONLY: Final = ("matches", "contains", "startsWith", "endsWith")
 """Called as functions, these are not recognised."""
 
-_PRICES: Final[dict[str, Price]] = {
+PRICED: Final[dict[str, Price]] = {
     "_==_": _equality,
     "_!=_": _comparison,
     "_<_": _order,
@@ -290,3 +290,4 @@ _PRICES: Final[dict[str, Price]] = {
     "includes": _includes,
     "check": _check,
 }
+"""All that does not cost the same whatever it is given."""

@@ -31,11 +31,12 @@ Rendering = Callable[[object], object]
 class Program:
     """A compiled expression."""
 
-    __slots__ = ("_costly", "_fast", "_lists", "_precise", "checked", "cost_max")
+    __slots__ = ("_costly", "_fast", "_precise", "checked", "cost_max", "lists")
 
     def __init__(self, checked: Checked, *, lists: bool) -> None:
         self.checked = checked
-        self._lists = lists
+        self.lists = lists
+        """Whether attributes may hold lists."""
         self.cost_max = cost.cost_max(checked)
         """What it may cost, by the API server's estimate; above COST_MAX it is refused there."""
         self._costly = self.cost_max > COST_MAX
@@ -70,7 +71,7 @@ class Program:
 
     def matches(self, subject: Subject) -> bool:
         """Return whether the device matches; raises EvaluationError where there is no answer."""
-        if subject.fault or (subject.list_fault and not self._lists):
+        if subject.fault or (subject.list_fault and not self.lists):
             raise EvaluationError(subject.fault or subject.list_fault)
         try:
             answer = self._fast(subject)

@@ -79,19 +79,19 @@ class TypeValue(msgspec.Struct, frozen=True):
     name: str
 
 
-class IP(msgspec.Struct, frozen=True, eq=False):
+class IP(msgspec.Struct, frozen=True):
     """An address."""
 
     address: IPv4Address | IPv6Address
 
 
-class CIDR(msgspec.Struct, frozen=True, eq=False):
+class CIDR(msgspec.Struct, frozen=True):
     """An address with the length of its network's prefix."""
 
     interface: IPv4Interface | IPv6Interface
 
 
-class URL(msgspec.Struct, frozen=True, eq=False):
+class URL(msgspec.Struct, frozen=True):
     """A URL, in parts; `path` and `query` are escaped as they were written."""
 
     scheme: str
@@ -101,7 +101,7 @@ class URL(msgspec.Struct, frozen=True, eq=False):
     text: str
 
 
-class NamedFormat(msgspec.Struct, frozen=True, eq=False):
+class NamedFormat(msgspec.Struct, frozen=True):
     """A format that strings can be checked against."""
 
     name: str

@@ -302,6 +302,8 @@ def test_this_is_so(topic: str, expression: str) -> None:
             'URL parse error during conversion from string: parse "x": invalid URI for request',
         ),
         ("dyn('a').getHours() == 1", "no such overload: getHours(string)"),
+        ("'abc'.charAt(dyn(true)) == 'b'", "no such overload: charAt(string, bool)"),
+        ("'abc'.charAt(dyn(1u)) == 'b'", "no such overload: charAt(string, uint)"),
         ("dyn(1).allowed()", "no such overload: allowed(int)"),
         ("dyn('a').all(x, true)", "got 'types.String', expected iterable type"),
         ("kubernetes.DRADevice{}.driver == ''", "unknown type 'kubernetes.DRADevice'"),
