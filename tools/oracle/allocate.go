@@ -204,7 +204,7 @@ func (l lister) Get(name string) (*resourceapi.DeviceClass, error) {
 			return one, nil
 		}
 	}
-	return nil, fmt.Errorf("deviceclass %q not found", name)
+	return nil, errors.New("not found")
 }
 
 var caches = map[cel.Features]*cel.Cache{}

@@ -10,6 +10,7 @@ from typing import TextIO
 import click
 
 from jackfield import __version__
+from jackfield.cli.dra import dra
 
 SEED = click.option(
     "--seed",
@@ -29,6 +30,9 @@ def main() -> None:
     When a pod asks for a device that no node has, Jackfield attaches one from the pool, lets the scheduler bind the
     pod, and returns the device when nobody needs it. Begin with "jackfield demo": it needs no cluster and no GPU.
     """
+
+
+main.add_command(dra)
 
 
 @main.command()

@@ -114,12 +114,16 @@ def _decode_without_nulls(
 
 
 def _bad(kind: type[Object], raw: Raw, error: msgspec.DecodeError) -> BadObject:
-    """Return the error in Kubernetes' spelling: `spec.devices[3].name`; `[*]` is some member of a map."""
+    path, what = place(error)
+    return BadObject(kind, _key(raw), path, what)
+
+
+def place(error: msgspec.DecodeError) -> tuple[str, str]:
+    """Return where, as Kubernetes spells it, and what is wrong: `spec.devices[3].name`; `[*]` is a member of a map."""
     found = _WHERE.match(str(error))
     assert found is not None  # noqa: S101 - the pattern matches any text
     path = (found["path"] or "").removeprefix(".").replace("[...]", "[*]")
-    what = f"a key: {found['what']}" if found["key"] else found["what"]
-    return BadObject(kind, _key(raw), path, what)
+    return path, f"a key: {found['what']}" if found["key"] else found["what"]
 
 
 def _key(raw: Raw) -> Key:

@@ -1,7 +1,7 @@
 """Every effect we have on the world: one match.
 
 Each arm names the port's method and writes the answer into the store at once, so that no later decision is made on
-our own stale past. Knows how an action is spelt on the wire. Must not choose anything: choices are decisions.
+our own stale past. Knows how an action is spelt on the wire. Must not know why, nor choose: choices are decisions.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -27,7 +27,7 @@ from jackfield.model.composition import (
 from jackfield.model.fabric import Done, Failed, Order, Progress, Working
 from jackfield.model.host import Facts, Prepared
 from jackfield.model.meta import Condition, Object, with_condition
-from jackfield.model.names import FabricName, Key, NodeName, Version, named, rfc3339, rfc3339_micro
+from jackfield.model.names import FabricName, Key, NodeName, Uid, Version, named, rfc3339, rfc3339_micro
 from jackfield.model.node import FAILURES, Node
 from jackfield.model.plan import (
     AddNode,
@@ -40,6 +40,7 @@ from jackfield.model.plan import (
     DeleteRequest,
     DeleteResource,
     Detach,
+    DropTaint,
     ForgetClaim,
     FreeRequest,
     FreeResource,
@@ -54,6 +55,7 @@ from jackfield.model.plan import (
     PutRequestStatus,
     PutResource,
     PutSlice,
+    PutTaint,
     RecordClaim,
     Release,
     RemoveCDI,
@@ -63,6 +65,7 @@ from jackfield.model.plan import (
 )
 from jackfield.model.pod import Pod
 from jackfield.model.slice import ResourceSlice
+from jackfield.model.taint import DeviceTaintRule
 from jackfield.model.view import Delta
 from jackfield.ports import Apply, Changed, Conflict, Gone, Merge, Refused, Synced, World
 
@@ -85,19 +88,13 @@ async def act(action: AnyAction, hands: Hands) -> None:  # noqa: C901, PLR0912, 
     """Do it. Raises the ports' five errors."""
     cluster = hands.world.cluster
     match action:
-        case PutSlice(slice=new) if not new.metadata.resource_version:
-            _know(hands, await cluster.create(new))
         case PutSlice(slice=new):
-            body: dict[str, object] = {"spec": msgspec.to_builtins(new.spec)}
-            await _merge(hands, ResourceSlice, new.key, new.metadata.resource_version, body)
+            await _put(hands, new, {"spec": msgspec.to_builtins(new.spec)})
         case LabelNode():
             await _merge(hands, Node, named(action.node), _ANY, {"metadata": {"labels": dict(action.labels)}})
-        case PutRequest(request=wish) if not wish.metadata.resource_version:
-            _know(hands, await cluster.create(wish))
         case PutRequest(request=wish):
             meta = {"labels": wish.metadata.labels, "annotations": wish.metadata.annotations}
-            body = {"metadata": meta, "spec": msgspec.to_builtins(wish.spec)}
-            await _merge(hands, ComposabilityRequest, wish.key, wish.metadata.resource_version, body)
+            await _put(hands, wish, {"metadata": meta, "spec": msgspec.to_builtins(wish.spec)})
         case DeleteRequest():
             await cluster.delete(ComposabilityRequest, named(action.name), action.version)
         case MarkVictim():
@@ -108,10 +105,8 @@ async def act(action: AnyAction, hands: Hands) -> None:  # noqa: C901, PLR0912, 
         case SetCondition():
             await _set_condition(action, hands)
         case CountAttempt():
-            notes = {ATTEMPTS: f"{action.attempts}/{action.order}"}
-            await _merge(
-                hands, ResourceClaim, action.claim, action.version, {"metadata": {"annotations": notes}}
-            )
+            body = {"metadata": {"annotations": {ATTEMPTS: f"{action.attempts}/{action.order}"}}}
+            await _merge(hands, ResourceClaim, action.claim, action.version, body)
         case ForgetClaim():
             await _forget(action, hands)
         case ClearClaim():
@@ -130,16 +125,16 @@ async def act(action: AnyAction, hands: Hands) -> None:  # noqa: C901, PLR0912, 
             status = {"state": action.state.value, "error": action.error or None}
             await _status(hands, action.resource, action.version, status)
         case Attach():
-            version = await _sent("attach", action, hands)
-            progress = await _asked(action, version, hands.world.fabrics[action.order.fabric].attach, hands)
-            await _attached(action, version, progress, hands)
+            await _attach(action, hands)
         case Adopt():
             ids = {"cdi_device_id": action.device, "device_id": action.serial or None}
             await _status(hands, action.resource, action.version, ids)
         case Detach():
-            version = await _sent("detach", action, hands)
-            progress = await _asked(action, version, hands.world.fabrics[action.order.fabric].detach, hands)
-            await _detached(action, version, progress, hands)
+            await _detach(action, hands)
+        case PutTaint():
+            _know(hands, await cluster.create(action.rule))
+        case DropTaint():
+            await cluster.delete(DeviceTaintRule, named(action.name), action.version)
         case FreeResource():
             await _free(action, hands)
         case Blame():
@@ -150,21 +145,16 @@ async def act(action: AnyAction, hands: Hands) -> None:  # noqa: C901, PLR0912, 
         case MarkVisible():
             await _say(hands, action, VISIBLE, {"device_id": action.device})
         case Release():
-            if action.device:
-                await hands.world.hosts[action.node].release(action.device, force=action.force)
-                sense(hands, action.node)
-            await _say(hands, action, RELEASED, {})
+            await _release(action, hands)
         case Hold():
             await _annotate(hands, action.resource, action.version, {HOLDER: action.uid})
         case LetGo():
             await _annotate(hands, action.resource, action.version, {HOLDER: None})
         case WriteCDI():
             prepared = Prepared(action.uid, action.claim, action.physical, str(action.device))
-            await hands.world.hosts[action.node].write(prepared, action.uid)
-            sense(hands, action.node)
+            await _checkpoint(hands, action.node, prepared, action.uid)
         case RemoveCDI():
-            await hands.world.hosts[action.node].write(None, action.uid)
-            sense(hands, action.node)
+            await _checkpoint(hands, action.node, None, action.uid)
         case AddNode():
             _know(hands, await cluster.create(action.node))
 
@@ -183,6 +173,14 @@ def sense(hands: Hands, node: NodeName) -> None:
 
 def _know(hands: Hands, answer: Object) -> None:
     hands.told(hands.store.put(answer))
+
+
+async def _put(hands: Hands, new: ResourceSlice | ComposabilityRequest, body: Mapping[str, object]) -> None:
+    """Create what has no version; put the rest in place of the version it carries."""
+    if new.metadata.resource_version:
+        await _merge(hands, type(new), new.key, new.metadata.resource_version, body)
+    else:
+        _know(hands, await hands.world.cluster.create(new))
 
 
 async def _merge(
@@ -333,8 +331,9 @@ async def _asked(
         raise
 
 
-async def _attached(action: Attach, version: Version, progress: Progress, hands: Hands) -> None:
-    match progress:
+async def _attach(action: Attach, hands: Hands) -> None:
+    version = await _sent("attach", action, hands)
+    match await _asked(action, version, hands.world.fabrics[action.order.fabric].attach, hands):
         case Working():
             return
         case Done(device=device, serial=serial):
@@ -347,8 +346,9 @@ async def _attached(action: Attach, version: Version, progress: Progress, hands:
             await _status(hands, action.resource, version, {"error": reason})
 
 
-async def _detached(action: Detach, version: Version, progress: Progress, hands: Hands) -> None:
-    match progress:
+async def _detach(action: Detach, hands: Hands) -> None:
+    version = await _sent("detach", action, hands)
+    match await _asked(action, version, hands.world.fabrics[action.order.fabric].detach, hands):
         case Working():
             return
         case Done():
@@ -357,6 +357,19 @@ async def _detached(action: Detach, version: Version, progress: Progress, hands:
                 await _status(hands, action.resource, version, {"state": ResourceState.DELETING.value})
         case Failed(reason=reason):
             await _status(hands, action.resource, version, {"error": reason})
+
+
+async def _release(action: Release, hands: Hands) -> None:
+    """Let the node let go first; then it is true, and may be said."""
+    if action.device:
+        await hands.world.hosts[action.node].release(action.device, force=action.force)
+        sense(hands, action.node)
+    await _say(hands, action, RELEASED, {})
+
+
+async def _checkpoint(hands: Hands, node: NodeName, prepared: Prepared | None, uid: Uid) -> None:
+    await hands.world.hosts[node].write(prepared, uid)
+    sense(hands, node)
 
 
 async def _free(action: FreeResource, hands: Hands) -> None:

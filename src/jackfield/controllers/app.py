@@ -12,6 +12,7 @@ from jackfield.model.meta import Object
 from jackfield.model.node import Node
 from jackfield.model.pod import Pod
 from jackfield.model.slice import ResourceSlice
+from jackfield.model.taint import DeviceTaintRule
 
 PUBLISHER = (
     Controller("publish", publish.decide, publish.wakes),
@@ -39,5 +40,6 @@ KINDS: tuple[type[Object], ...] = (
     ResourceClaim,
     ComposabilityRequest,
     ComposableResource,
+    DeviceTaintRule,
 )
 NODE_KINDS: tuple[type[Object], ...] = (ComposableResource,)

@@ -42,7 +42,11 @@ class Index(Generic[K, N, V]):
     def first(self, key: K) -> V | None:
         """Return the first of the values under the key, or None."""
         values = self._values.get(key)
-        return min(values.values(), key=self._order) if values else None  # type: ignore[arg-type] # likewise
+        if not values:
+            return None
+        if len(values) == 1:
+            return next(iter(values.values()))
+        return min(values.values(), key=self._order)  # type: ignore[arg-type] # likewise
 
     def count(self, key: K) -> int:
         """Return how many values there are under the key."""

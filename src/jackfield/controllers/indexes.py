@@ -38,8 +38,8 @@ class Indexes:
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
-        self.claims_on: Index[NodeName, Key, ResourceClaim] = Index(_age)
-        self.claims_holding: Index[DeviceID, Key, ResourceClaim] = Index(_age)
+        self.claims_on: Index[NodeName, Key, ResourceClaim] = Index(age)
+        self.claims_holding: Index[DeviceID, Key, ResourceClaim] = Index(age)
         self.pods_using: Index[Key, Key, Pod] = Index(lambda pod: pod.key)
         self.pods_on: Index[NodeName, Key, Pod] = Index(lambda pod: pod.key)
         self.unschedulable: Index[None, Key, Pod] = Index(
@@ -214,7 +214,7 @@ def _standing(resource: ComposableResource) -> tuple[bool, Key]:
     return leaving, resource.key
 
 
-def _age(claim: ResourceClaim) -> tuple[str, str, Key]:
+def age(claim: ResourceClaim) -> tuple[str, str, Key]:
     """The order in which claims are served: oldest allocation first."""
     allocation = claim.status.allocation
     return (

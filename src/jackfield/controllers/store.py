@@ -7,7 +7,7 @@ know what they decide.
 
 from typing import TypeVar
 
-from jackfield.controllers.indexes import Indexes
+from jackfield.controllers.indexes import Indexes, age
 from jackfield.controllers.supply import Supply
 from jackfield.core import naming
 from jackfield.model.claim import ResourceClaim
@@ -31,12 +31,14 @@ from jackfield.model.node import HEARTBEATS, Node
 from jackfield.model.pod import Pod
 from jackfield.model.policy import Policy
 from jackfield.model.slice import ResourceSlice
+from jackfield.model.taint import DeviceTaintRule
 from jackfield.model.view import Delta, FactsChanged, Failure, ObjectChanged, SupplyChanged
 from jackfield.ports import Change, Changed, Deleted, Synced
 
 T = TypeVar("T", bound=Object)
 
-_GRAVES_MAX = 10_000
+GRAVES_MAX = 10_000
+"""How many ends are remembered."""
 
 
 class Store:
@@ -143,6 +145,11 @@ class Store:
     def congested(self, fabric: FabricName) -> bool:
         return self._supply.congested(fabric)
 
+    def ahead(self, fabric: FabricName, claim: ResourceClaim) -> int:
+        waiting = (self._by.claims_holding.first(one) for one in self._supply.unordered(fabric))
+        older = sum(one is not None and age(one) < age(claim) for one in waiting)
+        return self._supply.under_way.count(fabric) + older
+
     def attach_seconds(self, fabric: FabricName) -> Seconds:
         return self._supply.attach_seconds(fabric)
 
@@ -180,6 +187,9 @@ class Store:
 
     def slice_with(self, device: DeviceID) -> ResourceSlice | None:
         return self._by.slice_with.first(device)
+
+    def taint_rule(self, name: str) -> DeviceTaintRule | None:
+        return self._get(DeviceTaintRule, named(name))
 
     def published(self, uuid: str) -> tuple[DeviceID, ...]:
         return tuple(dict.fromkeys(self._by.published.get(uuid)))
@@ -279,7 +289,7 @@ class Store:
 
     def _bury(self, gone: Object) -> None:
         """Remember for a while that it is gone: events from before may still be on their way."""
-        if len(self._gone) >= _GRAVES_MAX:
+        if len(self._gone) >= GRAVES_MAX:
             del self._gone[next(iter(self._gone))]
         self._gone[type(gone), gone.key] = _version(gone)
 

@@ -43,6 +43,7 @@ class Supply:
         self._free: dict[Kind, dict[DeviceID, None]] = {}
         self._spoken_for: dict[Kind, dict[DeviceID, None]] = {}
         self._waiting: dict[FabricName, dict[DeviceID, None]] = {}
+        self._unordered: dict[FabricName, dict[DeviceID, None]] = {}
         self._taken: dict[Kind, dict[DeviceID, None]] = {}
         self._took: dict[FabricName, list[tuple[Seconds, str, float]]] = {}
         """How long the devices that stand took to attach, by when they were seen."""
@@ -89,8 +90,13 @@ class Supply:
         inventory = self.inventories.get(fabric)
         if inventory is None:
             return False
-        rounds = max(1, int(self._policy.binding_timeout_seconds // max(1.0, self.attach_seconds(fabric))))
+        patience = self._policy.binding_timeout_seconds - self._policy.binding_margin_seconds
+        rounds = max(1, int(patience // max(1.0, self.attach_seconds(fabric))))
         return len(self._waiting.get(fabric, ())) >= inventory.traits.jobs * rounds
+
+    def unordered(self, fabric: FabricName) -> tuple[DeviceID, ...]:
+        """Return the devices that claims wait for and nobody has ordered yet."""
+        return tuple(self._unordered.get(fabric, ()))
 
     def attach_seconds(self, fabric: FabricName) -> Seconds:
         """Return how long an attach takes, as measured."""
@@ -108,7 +114,7 @@ class Supply:
         before = {device.id: device for device in old.devices} if old else {}
         after = {device.id: device for device in inventory.devices}
         changed = [*after.values(), *(gone for id_, gone in before.items() if id_ not in after)]
-        changed = [one for one in changed if before.get(one.id) != after.get(one.id)]
+        changed = [one for one in changed if _differs(before.get(one.id), after.get(one.id))]
         for one in changed:
             if old is not None and one.id in before:
                 self._withdraw(old, before[one.id])
@@ -145,6 +151,7 @@ class Supply:
         _put(self._spoken_for.setdefault(kind, {}), name, there=ordered if resource else held)
         attaching = resource.state in {ResourceState.NEW, ResourceState.ATTACHING} if resource else held
         _put(self._waiting.setdefault(fabric, {}), name, there=attaching)
+        _put(self._unordered.setdefault(fabric, {}), name, there=held and resource is None)
 
     def place(self, resource: ComposableResource, *, held: bool) -> None:
         """Index a resource by what it is doing; `held` says whether a claim has its device."""
@@ -244,3 +251,8 @@ def _took(resource: ComposableResource) -> tuple[Seconds, str, float] | None:
         return None
     at = seconds(seen.last_transition_time)
     return at, resource.metadata.name, max(1.0, at - seconds(resource.metadata.creation_timestamp))
+
+
+def _differs(one: FabricDevice | None, other: FabricDevice | None) -> bool:
+    """A manager in the same process shows what has not changed as the very same object."""
+    return one is not other and one != other

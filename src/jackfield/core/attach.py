@@ -4,7 +4,7 @@ Knows the states of rule 2 and the orders of rules 5, 13, 15 and 16; orders to m
 `quiet`. Must not know which manager it is.
 """
 
-from jackfield.core import naming, quiet
+from jackfield.core import guard, naming, quiet
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import (
     RELEASED,
@@ -30,6 +30,7 @@ from jackfield.model.plan import (
 from jackfield.model.pod import Pod
 from jackfield.model.policy import DRIVER, Policy
 from jackfield.model.slice import ResourceSlice
+from jackfield.model.taint import DeviceTaintRule
 from jackfield.model.view import Delta, InventoryChanged, ObjectChanged, View
 
 
@@ -48,7 +49,8 @@ def decide(view: View, name: str, policy: Policy, now: Seconds) -> Plan:
         case ResourceState.DETACHING:
             return _detach(view, resource, policy, now)
         case ResourceState.DELETING:
-            return Plan((_free(resource, "its order is closed and nothing of it is attached"),))
+            free = _free(resource, "its order is closed and nothing of it is attached")
+            return Plan((*guard.lifted(view, resource), free))
 
 
 def wakes(view: View, policy: Policy, delta: Delta) -> tuple[str, ...]:
@@ -80,6 +82,9 @@ def _resources(view: View, one: object) -> tuple[str, ...]:
             return tuple(each.metadata.name for each in view.resources_on(one.name))
         case Pod() if one.spec.node_name and view.node(one.spec.node_name) is None:
             return tuple(each.metadata.name for each in view.resources_on(one.spec.node_name))
+        case DeviceTaintRule():
+            name = one.metadata.name.removesuffix(naming.taint(""))
+            return (name,) if view.resource(name) is not None else ()
         case ResourceSlice() if one.spec.node_name:
             return tuple(each.metadata.name for each in view.resources_on(one.spec.node_name))
         case _:
@@ -279,6 +284,9 @@ def _users(view: View, resource: ComposableResource) -> tuple[ResourceClaim, ...
 
 
 def _detach(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> Plan:
+    unguarded = None if _binds(resource) else guard.unguarded(view, resource, policy, now)
+    if unguarded is not None:
+        return unguarded
     waiting = _not_released(view, resource)
     if waiting:
         return Plan(waiting=(_wait(resource, "Released", waiting),))

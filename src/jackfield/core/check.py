@@ -140,6 +140,7 @@ def _claim_step(old: ResourceClaim, new: ResourceClaim) -> Iterator[str]:
         before, after = old.conditions(result.id), new.conditions(result.id)
         if holds(before, READY) and not holds(after, READY):
             yield f"lost its Ready for {result.id}"
-        if holds(before, READY) and not holds(before, FAILED) and not holds(before, RESCHEDULE):
-            if holds(after, FAILED) or holds(after, RESCHEDULE):
-                yield f"was failed for {result.id} after it was Ready (rule 8)"
+        failed_before = holds(before, FAILED) or holds(before, RESCHEDULE)
+        failed_after = holds(after, FAILED) or holds(after, RESCHEDULE)
+        if holds(before, READY) and failed_after and not failed_before:
+            yield f"was failed for {result.id} after it was Ready (rule 8)"

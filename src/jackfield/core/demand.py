@@ -67,7 +67,6 @@ class _Ledger(msgspec.Struct):
     others: int
     """Devices that take room and are no business of ours."""
     taken: dict[DeviceID, DeviceModel] = {}
-    ordered: int = 0
 
 
 def on_node(view: View, node: NodeName, policy: Policy, now: Seconds) -> tuple[Demand, ...]:
@@ -231,17 +230,17 @@ def _enough_room(ledger: _Ledger, wants: tuple[Want, ...], new: tuple[Want, ...]
 
 def _in_time(ledger: _Ledger, new: tuple[Want, ...]) -> Refuse | None:
     """An order that cannot be carried out before the scheduler gives up is sent round early."""
-    for want in new:
+    for place, want in enumerate(new):
         fabric = naming.fabric_of(want.device, ledger.policy)
         assert fabric is not None
         inventory = ledger.view.inventory(fabric)
         if inventory is None:
             continue
-        ahead = len(ledger.view.under_way(fabric)) + ledger.ordered
-        ledger.ordered += 1
+        ahead = ledger.view.ahead(fabric, want.claim) + place
         rounds = ahead // inventory.traits.jobs + 1
         done_at = ledger.now + rounds * ledger.view.attach_seconds(fabric)
-        if done_at > _allocated_at(want.claim) + ledger.policy.binding_timeout_seconds:
+        patience = ledger.policy.binding_timeout_seconds - ledger.policy.binding_margin_seconds
+        if done_at > _allocated_at(want.claim) + patience:
             text = f"fabric {fabric} has {ahead} orders ahead of it and cannot attach it in time"
             return Refuse(RESCHEDULE, want.device, text)
     return None

@@ -3,8 +3,10 @@
 Knows how objects are named for people: kind/namespace/name. Must not know anything that is not in the value.
 """
 
+from jackfield.model.meta import Object
 from jackfield.model.names import DeviceID
 from jackfield.model.plan import (
+    Action,
     AddNode,
     Adopt,
     AnyAction,
@@ -14,6 +16,7 @@ from jackfield.model.plan import (
     CountAttempt,
     DeleteRequest,
     Detach,
+    DropTaint,
     FreeRequest,
     KeepRequest,
     LabelNode,
@@ -21,34 +24,38 @@ from jackfield.model.plan import (
     PutRequestStatus,
     PutResource,
     PutSlice,
+    PutTaint,
     RemoveCDI,
     SetCondition,
     WriteCDI,
 )
 
+_WHERE: dict[type[Action], tuple[str, str]] = {
+    PutSlice: ("slice", "slice"),
+    LabelNode: ("node", "node"),
+    Blame: ("node", "node"),
+    AddNode: ("node", "node"),
+    PutRequest: ("request", "request"),
+    DeleteRequest: ("request", "name"),
+    KeepRequest: ("request", "request"),
+    FreeRequest: ("request", "request"),
+    PutRequestStatus: ("request", "request"),
+    PutTaint: ("taint", "rule"),
+    DropTaint: ("taint", "name"),
+    SetCondition: ("claim", "claim"),
+    CountAttempt: ("claim", "claim"),
+    ClearClaim: ("claim", "claim"),
+    WriteCDI: ("claim", "claim"),
+    RemoveCDI: ("claim", "claim"),
+}
+"""The kind of object that an action is done to, and the field that names it; for all others it is a resource."""
+
 
 def subject(action: AnyAction) -> str:
     """Return the object that an action is done to."""
-    match action:
-        case PutSlice(slice=one):
-            kind, name = "slice", one.metadata.name
-        case LabelNode(node=name) | Blame(node=name):
-            kind = "node"
-        case AddNode(node=one):
-            kind, name = "node", one.metadata.name
-        case PutRequest(request=one):
-            kind, name = "request", one.metadata.name
-        case DeleteRequest(name=name):
-            kind = "request"
-        case KeepRequest(request=name) | FreeRequest(request=name) | PutRequestStatus(request=name):
-            kind = "request"
-        case SetCondition() | CountAttempt() | ClearClaim() | WriteCDI() | RemoveCDI():
-            kind, name = "claim", str(action.claim)
-        case PutResource(resource=one):
-            kind, name = "resource", one.metadata.name
-        case _:
-            kind, name = "resource", action.resource
-    return f"{kind}/{name}"
+    kind, field = _WHERE.get(type(action), ("resource", "resource"))
+    value = getattr(action, field)
+    return f"{kind}/{value.metadata.name if isinstance(value, Object) else value}"
 
 
 def detail(action: AnyAction) -> str:

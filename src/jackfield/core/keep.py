@@ -55,12 +55,18 @@ def devices(site: Site, model: DeviceModel) -> Kept:
 
 
 def _claimed(site: Site, model: DeviceModel) -> dict[DeviceID, Key]:
-    """Devices of claims that are served or being served, if they can come from where they are."""
+    """Devices of claims that are being served, and of those that were and still have them.
+
+    A claim that was served and lost its device, by force or with its node, is not served again: its pod would not
+    notice.
+    """
     claimed: dict[DeviceID, Key] = {}
     for one in site.demands:
-        if isinstance(one.verdict, Serve) or (isinstance(one.verdict, Settled) and one.verdict.ready):
-            mine = (want.device for want in one.wants if want.model.index == model.index)
-            claimed |= {device: one.claim.key for device in mine if device not in claimed}
+        serving = isinstance(one.verdict, Serve)
+        served = isinstance(one.verdict, Settled) and one.verdict.ready
+        mine = (want for want in one.wants if want.model.index == model.index)
+        devices = (want.device for want in mine if serving or (served and want.resource is not None))
+        claimed |= {device: one.claim.key for device in devices if device not in claimed}
     return claimed
 
 

@@ -1,7 +1,7 @@
 """Claims left over: allocated, reserved for nobody, waited for by nobody (rule 17).
 
 Nobody else would ever take the allocation off them, and their devices would stay away from the pool for good.
-Knows when a claim is left over. Must not clear one that a pod may still use.
+Knows when a claim is left over; one that a pod may still use is not. Must not know how a claim is served.
 """
 
 from jackfield.core import naming

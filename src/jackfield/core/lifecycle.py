@@ -78,6 +78,8 @@ LIFE = (
         ("scale.decide", "compose.decide", "attach.decide", "hotplug.decide"),
         (
             "MarkVictim",
+            "PutTaint",
+            "DropTaint",
             "PutRequest",
             "DeleteRequest",
             "DeleteResource",

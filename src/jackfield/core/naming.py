@@ -41,6 +41,11 @@ def resource(fabric: FabricName, name: DeviceID) -> str:
     return f"{fabric}-{name.device}"
 
 
+def taint(resource_name: str) -> str:
+    """Return the name of the rule that taints a resource's device while it is detached, as CoHDI names it."""
+    return f"{resource_name}-taint"
+
+
 def request(node: NodeName, model: DeviceModel) -> str:
     """Return the name of the scaler's request for a node and a model; it is a label's value on its resources."""
     plain = f"jackfield-{model.k8s_device_name}-{node}"

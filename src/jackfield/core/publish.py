@@ -97,7 +97,7 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[SliceKey, ...]:
     match delta:
         case InventoryChanged(fabric=fabric, devices=devices):
             pools = tuple(SliceKey(fabric, *pool, WHOLE_POOL) for pool in _pools(fabric, policy))
-            return (*pools, *_slices_with(view, policy, devices))
+            return tuple(dict.fromkeys((*pools, *_slices_with(view, policy, devices))))
         case SupplyChanged(fabric=fabric, model=name):
             model = policy.model(name)
             if model is None:
@@ -110,7 +110,7 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[SliceKey, ...]:
         case ObjectChanged(old=ResourceSlice() as gone, new=None):
             return _slice_keys(gone, policy, WHOLE_POOL)
         case ObjectChanged(old=None, new=ResourceSlice() as new):
-            return _slice_keys(new, policy, naming.slice_index(new.metadata.name))
+            return _slice_keys(new, policy, WHOLE_POOL, naming.slice_index(new.metadata.name))
         case ObjectChanged(old=old, new=new):
             devices_touched = dict.fromkeys((*_devices(view, old), *_devices(view, new)))
             return _slices_with(
@@ -427,12 +427,13 @@ def _devices(view: View, one: object) -> tuple[DeviceID, ...]:
             return ()
 
 
-def _slice_keys(one: ResourceSlice, policy: Policy, index: int) -> tuple[SliceKey, ...]:
-    """The key of a slice that somebody deleted, or that is heard of for the first time; none for others' slices."""
-    first = next(iter(one.spec.devices), None)
-    device = DeviceID(one.spec.driver, one.spec.pool.name, first.name if first is not None else "")
-    fabric = naming.fabric_of(device, policy)
-    return (SliceKey(fabric, device.driver, device.pool, index),) if fabric is not None else ()
+def _slice_keys(one: ResourceSlice, policy: Policy, *indexes: int) -> tuple[SliceKey, ...]:
+    """The keys of a slice that somebody deleted, or that is heard of for the first time; none for others' slices."""
+    driver, pool = one.spec.driver, one.spec.pool.name
+    devices = (DeviceID(driver, pool, f"{model.k8s_device_name}-") for model in policy.models)
+    fabrics = (naming.fabric_of(device, policy) for device in devices)
+    fabric = next((found for found in fabrics if found is not None), None)
+    return tuple(SliceKey(fabric, driver, pool, index) for index in indexes) if fabric is not None else ()
 
 
 def _slices_with(view: View, policy: Policy, devices: Iterable[DeviceID]) -> tuple[SliceKey, ...]:
@@ -440,7 +441,8 @@ def _slices_with(view: View, policy: Policy, devices: Iterable[DeviceID]) -> tup
     for device in devices:
         fabric = naming.fabric_of(device, policy)
         listed = view.slice_with(device)
-        if fabric is not None and listed is not None:
-            index = naming.slice_index(listed.metadata.name)
+        if fabric is not None:
+            # What no slice lists yet, such as the slot of a device that was adopted, is the pool's business.
+            index = naming.slice_index(listed.metadata.name) if listed is not None else WHOLE_POOL
             keys[SliceKey(fabric, device.driver, device.pool, index)] = None
     return tuple(keys)

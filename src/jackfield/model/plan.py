@@ -30,6 +30,7 @@ from jackfield.model.names import (
 )
 from jackfield.model.node import Node
 from jackfield.model.slice import ResourceSlice
+from jackfield.model.taint import DeviceTaintRule
 
 
 class SliceKey(msgspec.Struct, frozen=True, order=True):
@@ -240,6 +241,19 @@ class Detach(Action, frozen=True, kw_only=True):
     mark_sent: bool = False
 
 
+class PutTaint(Action, frozen=True, kw_only=True):
+    """Keep a vendor's device from being given away while it is detached."""
+
+    rule: DeviceTaintRule
+
+
+class DropTaint(Action, frozen=True, kw_only=True):
+    """Take such a taint off again."""
+
+    name: str
+    version: Version
+
+
 class FreeResource(Action, frozen=True, kw_only=True):
     """Take our finalizer off a resource whose order is closed, and see it go."""
 
@@ -346,6 +360,8 @@ AnyAction = (
     | Attach
     | Adopt
     | Detach
+    | PutTaint
+    | DropTaint
     | FreeResource
     | Blame
     | Rescan

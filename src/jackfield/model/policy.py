@@ -65,12 +65,16 @@ class Policy(msgspec.Struct, frozen=True, rename="camel"):
     # How long things may take.
     binding_timeout_seconds: Seconds = Seconds(600.0)
     """The scheduler's own time-out; a claim is not kept waiting beyond it."""
+    binding_margin_seconds: Seconds = Seconds(15.0)
+    """What must be left of that time-out when a device is attached: to be seen, and for the scheduler to look."""
     attach_seconds: Seconds = Seconds(60.0)
     """How long an attach takes, until it has been measured."""
     attach_deadline_seconds: Seconds = Seconds(300.0)
     """After this an order is given up."""
     heartbeat_seconds: Seconds = Seconds(40.0)
     """A node whose plugin has been silent for longer is not eligible."""
+    taint_seconds: Seconds = Seconds(10.0)
+    """In `reschedule`: how long after its taint a vendor's device may still be given away by an old cache."""
     poll_seconds: Seconds = Seconds(1.0)
     """How often an order under way is asked about."""
     inventory_seconds: Seconds = Seconds(30.0)
@@ -85,6 +89,8 @@ class Policy(msgspec.Struct, frozen=True, rename="camel"):
     """After so many failed attempts a claim is told to stop."""
     handover_seconds: Seconds = Seconds(60.0)
     """How long, in `reschedule`, a device waits for the claim it was attached for."""
+    taint_rules: bool = True
+    """Whether the API has DeviceTaintRules. Without them, in `reschedule`, a claim may be given a device that leaves."""
     paused: bool = False
     """Nothing is attached or detached; conditions that are true are still written."""
     observe_only: bool = False

@@ -17,6 +17,7 @@ from jackfield.model.names import DeviceID, FabricName, Key, ModelName, NodeName
 from jackfield.model.node import Node
 from jackfield.model.pod import Pod
 from jackfield.model.slice import ResourceSlice
+from jackfield.model.taint import DeviceTaintRule
 
 
 class Failure(msgspec.Struct, frozen=True, order=True):
@@ -93,6 +94,9 @@ class View(Protocol):
     def congested(self, fabric: FabricName) -> bool:
         """Whether more is waited for than the manager can attach before the scheduler gives up."""
 
+    def ahead(self, fabric: FabricName, claim: ResourceClaim) -> int:
+        """How many orders come before one for this claim: under way, or for devices of older claims."""
+
     def attach_seconds(self, fabric: FabricName) -> Seconds:
         """How long an attach takes there, as measured; the policy's guess before that."""
 
@@ -120,6 +124,9 @@ class View(Protocol):
 
     def slice_with(self, device: DeviceID) -> ResourceSlice | None:
         """The slice that lists the device."""
+
+    def taint_rule(self, name: str) -> DeviceTaintRule | None:
+        """The rule of that name, or None."""
 
     def published(self, uuid: str) -> tuple[DeviceID, ...]:
         """Devices that drivers on nodes publish with this uuid; ours are not among them."""

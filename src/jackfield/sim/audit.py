@@ -12,9 +12,9 @@ from jackfield.cluster.history import Event, EventType
 from jackfield.controllers.store import Store
 from jackfield.core import check
 from jackfield.model.claim import ResourceClaim
-from jackfield.model.composition import ComposabilityRequest, ComposableResource
+from jackfield.model.composition import ComposabilityRequest, ComposableResource, ResourceState
 from jackfield.model.meta import Object
-from jackfield.model.names import Key, PhysicalID, Seconds, seconds
+from jackfield.model.names import Key, PhysicalID, Seconds, Uid, seconds
 from jackfield.model.node import NODE_GROUP, Node
 from jackfield.model.pod import Pod
 from jackfield.model.view import ObjectChanged
@@ -85,6 +85,7 @@ class Audit:
         self._stays: dict[tuple[str, PhysicalID], Attachment] = {}
         self._wasted = 0
         self._before: dict[Key, None] = {}
+        self._robbed: dict[Uid, None] = {}  # claims whose device somebody took by force
         self._began = world.clock.now()
         for kind in KINDS:
             world.api.subscribe(kind, self._hear)
@@ -110,11 +111,15 @@ class Audit:
 
     def _check(self, old: Object | None, new: Object | None) -> None:
         faults = list(check.step(old, new))
-        if new is not None:
-            faults += check.state(self._store, new, self._store.policy)
+        around = [new] if new is not None else []
         if isinstance(new, ComposableResource) and new.device is not None:
-            for claim in self._store.claims_holding(new.device):
-                faults += check.state(self._store, claim, self._store.policy)
+            holding = self._store.claims_holding(new.device)
+            around += holding
+            if new.spec.force_detach and new.state is ResourceState.DETACHING:
+                self._robbed |= dict.fromkeys(claim.uid for claim in holding)
+        for one in around:
+            if one.uid not in self._robbed:
+                faults += check.state(self._store, one, self._store.policy)
         for fault in faults:
             self._violated(fault)
 

@@ -307,7 +307,7 @@ def inventory(
     kinds = [name for name, count in models.items() for _ in range(count)]
     numbered = {str(place): name for place, name in enumerate(kinds, start=1)}
     if traits.chooses_device:
-        numbered = dict.fromkeys(attached, next(iter(models)))
+        numbered = dict.fromkeys(attached, next(iter(models), MODEL))
     shown = tuple(
         FabricDevice(PhysicalID(one), ModelName(of), node=NodeName(attached.get(one, "")))
         for one, of in numbered.items()

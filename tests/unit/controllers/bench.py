@@ -17,7 +17,7 @@ from jackfield.model.fabric import Machine, Traits
 from jackfield.model.meta import Object, ObjectMeta
 from jackfield.model.names import FabricName, Key, NodeName, Seconds, Version, named
 from jackfield.model.node import Node
-from jackfield.model.plan import AnyAction
+from jackfield.model.plan import AnyAction, Waiting
 from jackfield.model.policy import Policy
 from jackfield.model.view import Delta
 from jackfield.ports import Merge, World
@@ -31,6 +31,21 @@ from jackfield.sim.spec import Batch, FabricSpec, Foreign, Refusals
 from jackfield.testing import builders as b
 
 T = TypeVar("T", bound=Object)
+
+
+class Heard:
+    """Keeps what was decided and done; a `runner.Recorder`."""
+
+    def __init__(self) -> None:
+        self.done: list[tuple[float, str, str]] = []
+        self.waiting: list[tuple[str, tuple[Waiting, ...]]] = []
+
+    def did(self, at: Seconds, by: str, action: AnyAction, error: str) -> None:
+        self.done.append((at - loop.START, f"{by} {type(action).__name__}", error))
+
+    def waits(self, at: Seconds, by: str, waiting: tuple[Waiting, ...]) -> None:
+        del at
+        self.waiting.append((by, waiting))
 
 
 class Bench:

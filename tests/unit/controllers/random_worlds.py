@@ -10,15 +10,17 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from jackfield.controllers.store import Store
+from jackfield.core import naming
 from jackfield.model.composition import FINALIZER, ResourceState
 from jackfield.model.device import Device
 from jackfield.model.fabric import Inventory, Traits
 from jackfield.model.host import Facts, Seen
-from jackfield.model.meta import Condition, Object
+from jackfield.model.meta import Condition, Object, ObjectMeta
 from jackfield.model.names import DeviceID, FabricName, Key, ModelName, NodeName, PhysicalID, Version
 from jackfield.model.node import NODE_GROUP
 from jackfield.model.policy import FAILED, READY, RESCHEDULE
-from jackfield.model.slice import ResourceSlice
+from jackfield.model.slice import ResourcePool, ResourceSlice, ResourceSliceSpec
+from jackfield.model.view import Delta
 from jackfield.testing.builders import (
     NOW,
     claim,
@@ -51,6 +53,14 @@ DEVICES = (
 )
 VENDORS = tuple(device(f"gpu.example.com/{on}/{name}") for on in NODES for name in ("gpu-0", "gpu-1"))
 POOLS = tuple(dict.fromkeys((one.driver, one.pool) for one in (*DEVICES, *VENDORS)))
+OWN_POOLS = tuple(
+    dict.fromkeys(
+        (fabric, one.driver_name, naming.pool(fabric, one))
+        for fabric in (RACK, HALL)
+        for one in POLICY.models
+    )
+)
+"""The pools that are ours to publish, by fabric."""
 
 _MODELS = {"a100": "A100", "h100": "H100", "l40": "L40"}
 _nodes = st.sampled_from(NODES)
@@ -129,16 +139,16 @@ vendor_slices = st.builds(
 
 @st.composite
 def own_slices(draw: st.DrawFn) -> Object:
-    driver, pool = draw(st.sampled_from(POOLS))
+    _, driver, pool = draw(st.sampled_from(OWN_POOLS))
     listed = draw(st.lists(st.sampled_from(DEVICES), max_size=3, unique=True))
     entries = tuple(
         Device(one.device, binding_conditions=(READY,))
         for one in listed
         if (one.driver, one.pool) == (driver, pool)
     )
-    bare = vendor_slice("", name=f"{pool}-{draw(st.integers(0, 1))}", driver=driver)
-    assert isinstance(bare, ResourceSlice)
-    return replace(bare, spec=replace(bare.spec, pool=replace(bare.spec.pool, name=pool), devices=entries))
+    name = naming.slice_name(driver, pool, draw(st.integers(0, 1)))
+    spec = ResourceSliceSpec(driver, ResourcePool(pool, 1, draw(st.integers(1, 2))), devices=entries)
+    return ResourceSlice(metadata=ObjectMeta(name=name), spec=spec)
 
 
 objects = st.one_of(claims, resources(), requests(), nodes, pods, heartbeats, vendor_slices, own_slices())
@@ -166,7 +176,8 @@ facts = st.tuples(_nodes, st.builds(Facts, st.sampled_from([(), (Seen(PHYSICAL[0
 Step = Object | Inventory | tuple[NodeName, Facts] | None
 """Something that is heard; None: one of the objects known is gone."""
 
-steps = st.lists(st.one_of(objects, objects, objects, inventories(), facts, st.none()), max_size=20)
+step = st.one_of(objects, objects, objects, inventories(), facts, st.none())
+steps = st.lists(step, max_size=20)
 
 
 # --- hearing it
@@ -180,21 +191,25 @@ def known(store: Store) -> tuple[Object, ...]:
     return tuple(one for kind in store.kinds() for one in store.all(kind))
 
 
+def tell(store: Store, step: Step, version: int) -> tuple[Delta, ...]:
+    """Tell the store one thing more."""
+    match step:
+        case Inventory():
+            return store.see(step)
+        case Object():
+            return store.put(versioned(step, version))
+        case (on, seen):
+            return store.sense(on, seen)
+        case None:
+            there = known(store)
+            return store.remove(versioned(there[version % len(there)], version)) if there else ()
+
+
 def hear(told: Iterable[Step]) -> Store:
     """Return a store that heard it all, one after the other."""
     store = Store(POLICY)
     for version, step in enumerate(told, start=1):
-        match step:
-            case Inventory():
-                store.see(step)
-            case Object():
-                store.put(versioned(step, version))
-            case (on, seen):
-                store.sense(on, seen)
-            case None:
-                there = known(store)
-                if there:
-                    store.remove(versioned(there[version % len(there)], version))
+        tell(store, step, version)
     return store
 
 

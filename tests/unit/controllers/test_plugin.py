@@ -18,8 +18,7 @@ from jackfield.ports import Merge, Prepared, Retry
 from jackfield.sim.chance import Chance
 from jackfield.sim.host import HostSpec, SimHost
 from jackfield.testing import builders as b
-from unit.controllers.bench import Bench, play
-from unit.controllers.test_runner import Heard
+from unit.controllers.bench import Bench, Heard, play
 
 CLAIM = Key("default", "c")
 CR = named("rack-a-a100-1")

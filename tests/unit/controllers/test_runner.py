@@ -24,7 +24,7 @@ from jackfield.model.fabric import Inventory, Traits
 from jackfield.model.meta import ObjectMeta
 from jackfield.model.names import NEVER, Key, PhysicalID, Seconds, Uid
 from jackfield.model.node import Node
-from jackfield.model.plan import AnyAction, LabelNode, Phase, Plan, Rescan, Waiting
+from jackfield.model.plan import LabelNode, Phase, Plan, Rescan, Waiting
 from jackfield.model.pod import Container, Pod, PodResourceClaim, PodSpec
 from jackfield.model.policy import DRIVER, Policy
 from jackfield.model.view import Delta, InventoryChanged, ObjectChanged, View
@@ -37,25 +37,9 @@ from jackfield.sim.setting import Class, Nodes, Setting
 from jackfield.sim.spec import Batch, FabricSpec
 from jackfield.sim.world import SimWorld
 from jackfield.testing import builders as b
-from unit.controllers.bench import Bench
+from unit.controllers.bench import Bench, Heard
 
 WAITS = (Waiting("node/n1", "Test", "nothing"),)
-Done = tuple[float, str, str]
-
-
-class Heard:
-    """Keeps what was decided and done; a `runner.Recorder`."""
-
-    def __init__(self) -> None:
-        self.done: list[Done] = []
-        self.waiting: list[tuple[str, tuple[Waiting, ...]]] = []
-
-    def did(self, at: Seconds, by: str, action: AnyAction, error: str) -> None:
-        self.done.append((at - loop.START, f"{by} {type(action).__name__}", error))
-
-    def waits(self, at: Seconds, by: str, waiting: tuple[Waiting, ...]) -> None:
-        del at
-        self.waiting.append((by, waiting))
 
 
 class Host:

@@ -6,25 +6,26 @@ import pytest
 
 from jackfield.controllers.store import Store
 from jackfield.core import attach
-from jackfield.model.composition import ORDER, RELEASED, VISIBLE, ComposableResource, ResourceState
-from jackfield.model.fabric import FabricDevice, Machine, Order, Traits
-from jackfield.model.meta import Condition, Object
+from jackfield.model.composition import (
+    RELEASED,
+    VISIBLE,
+    ComposableResource,
+    ComposableResourceStatus,
+    ResourceState,
+)
+from jackfield.model.fabric import FabricDevice, Machine
+from jackfield.model.meta import Condition, Object, ObjectMeta
 from jackfield.model.names import (
     NEVER,
     FabricName,
-    Key,
     ModelName,
     NodeName,
     OrderID,
     PhysicalID,
     Seconds,
-    Version,
 )
-from jackfield.model.plan import Attach, Blame, Detach, MarkState, Phase
-from jackfield.model.policy import DeviceModel, Policy
-from jackfield.model.view import Delta, FactsChanged, InventoryChanged, ObjectChanged
+from jackfield.model.policy import Policy
 from jackfield.testing import builders as b
-from jackfield.testing.overrides import point
 from unit.core.plans import reasons, steps, words
 
 CR = "rack-a-a100-1"
@@ -78,7 +79,15 @@ def fabric_device(number: str, *, order: str = "", model: str = "A100", ours: bo
 
 ROWS = {
     "gone": Row((NODE,)),
-    "somebody else's": Row((NODE, b.resource("gpu.other.com/n1/gpu-0"))),
+    "somebody else's": Row((NODE, b.resource("gpu.other.com/n1/a100-1", state=ResourceState.DELETING))),
+    "somebody else's, who does not say what it is": Row(
+        (
+            NODE,
+            ComposableResource(
+                metadata=ObjectMeta(name=CR), status=ComposableResourceStatus(ResourceState.DELETING)
+            ),
+        )
+    ),
     # --- the beginning
     "intent is written before the fabric hears": Row(
         (NODE, b.resource(state=ResourceState.NEW)),
@@ -418,153 +427,3 @@ def test_the_next_step_of_a_resource(row: Row) -> None:
     assert reasons(plan) == row.wait
     assert row.says in words(plan)
     assert plan.again_at == row.again_at
-
-
-# --- what the actions carry
-
-
-def test_an_order_is_the_same_however_often_it_is_decided() -> None:
-    there = b.world(NODE, b.claim("c"), attaching(uid="order-1", version="7"), inventories=(b.inventory(),))
-    (first,) = attach.decide(there, CR, POLICY, b.NOW).actions
-    (again,) = attach.decide(there, CR, POLICY, Seconds(b.NOW + 50)).actions
-    order = Order(OrderID("order-1"), b.FABRIC, b.NODE, b.MODEL, PhysicalID("1"))
-    assert first == again
-    assert first == Attach(
-        phase=Phase.ATTACHING,
-        claim=Key("default", "c"),
-        resource=CR,
-        version=Version("7"),
-        order=order,
-        because="n1 should have it",
-    )
-
-
-def test_an_order_for_nobody_names_no_claim() -> None:
-    (action,) = attach.decide(
-        b.world(NODE, attaching(), inventories=(b.inventory(),)), CR, POLICY, b.NOW
-    ).actions
-    assert action.claim == Key("", "")
-
-
-def test_a_manager_that_chooses_is_told_the_model_only() -> None:
-    shown = b.inventory(traits=Traits(chooses_device=True))
-    (action,) = attach.decide(b.world(NODE, attaching(), inventories=(shown,)), CR, POLICY, b.NOW).actions
-    assert isinstance(action, Attach)
-    assert action.order.device == ""
-    assert not action.mark_sent
-
-
-def test_a_detach_names_the_order_that_attached_the_device_and_its_force() -> None:
-    found = detaching(conditions=LET_GO, version="9", force=True, annotations={ORDER: "old-order"})
-    (action,) = attach.decide(b.world(NODE, found, inventories=(b.inventory(),)), CR, POLICY, b.NOW).actions
-    assert isinstance(action, Detach)
-    assert (action.resource, action.version, action.phase) == (CR, "9", Phase.DETACHED)
-    assert action.order == Order(
-        OrderID("old-order"), b.FABRIC, b.NODE, b.MODEL, PhysicalID("1"), type="gpu", force=True
-    )
-
-
-def test_blame_names_the_device_the_node_and_the_moment() -> None:
-    blame, mark = attach.decide(
-        b.world(NODE, attaching(error="no link", version="5")), CR, POLICY, b.NOW
-    ).actions
-    assert blame == Blame(
-        phase=Phase.ATTACHING,
-        node=b.NODE,
-        device=b.device("a100-1"),
-        at=b.NOW,
-        because="the attach failed: no link",
-    )
-    assert mark == MarkState(
-        phase=Phase.DETACHED,
-        resource=CR,
-        version=Version("5"),
-        state=ResourceState.DETACHING,
-        because="the attach failed: no link",
-    )
-
-
-# --- managers without ids are asked by `quiet`
-
-
-BLIND = Traits(chooses_device=True, knows_orders=False)
-
-
-@pytest.mark.parametrize(
-    ("found", "do"),
-    [
-        (attaching(), ("Attach A100 at n1 resource/rack-a-a100-1",)),
-        (detaching(conditions=LET_GO), ("MarkState Deleting resource/rack-a-a100-1",)),
-        (attaching(deleted=b.NOW), ("MarkState Detaching resource/rack-a-a100-1",)),
-        (attaching(deleted=b.NOW, sent=f"attach {point(b.NOW - 9)}"), ()),
-    ],
-)
-def test_managers_without_ids_are_asked_with_care(found: ComposableResource, do: tuple[str, ...]) -> None:
-    there = b.world(NODE, found, inventories=(b.inventory(traits=BLIND),))
-    assert steps(attach.decide(there, CR, POLICY, b.NOW)) == do
-
-
-def test_an_order_that_was_sent_is_not_given_up_before_the_manager_has_shown_itself() -> None:
-    """That something was marked as sent says that the manager knows no ids, even before it says so itself."""
-    found = attaching(deleted=b.NOW, sent=f"attach {point(b.NOW - 9999)}")
-    plan = attach.decide(b.world(NODE, found), CR, POLICY, b.NOW)
-    assert (plan.actions, reasons(plan), plan.again_at) == ((), ("Quiet",), NEVER)
-
-
-# --- who is woken
-
-
-HERE = (
-    NODE,
-    b.resource("a100-1"),
-    b.resource("a100-2", on="n2", state=ResourceState.ATTACHING),
-    b.resource("a100-3", on="n2", state=ResourceState.ATTACHING, physical="3"),
-    b.resource("a100-4", on="n3", record=b.claim("rec")),
-)
-
-
-@pytest.mark.parametrize(
-    ("delta", "woken"),
-    [
-        (InventoryChanged(b.FABRIC, (b.NODE, NodeName("n9")), ()), ("a100-1",)),
-        (FactsChanged(b.NODE), ()),
-        (ObjectChanged(None, b.resource("a100-7")), ("a100-7",)),
-        (ObjectChanged(b.resource("a100-7"), None), ("a100-7",)),
-        (
-            ObjectChanged(None, b.resource("a100-7", on="n2", state=ResourceState.DETACHING)),
-            ("a100-7", "a100-2"),
-        ),
-        (
-            ObjectChanged(b.resource("a100-7", on="n2", state=ResourceState.DELETING), None),
-            ("a100-7", "a100-2"),
-        ),
-        (ObjectChanged(None, b.claim("c", devices=("a100-1", "a100-9"))), ("a100-1",)),
-        (ObjectChanged(b.claim("rec", devices=()), None), ("a100-4",)),
-        (ObjectChanged(b.node("n2"), None), ("a100-2", "a100-3")),
-        (ObjectChanged(b.pod("p", on="n2"), None), ("a100-2", "a100-3")),
-        (ObjectChanged(b.pod("p", on="n1"), None), ()),
-        (ObjectChanged(b.pod("p"), None), ()),
-        (ObjectChanged(None, b.vendor_slice("GPU-7", on="n2")), ("a100-2", "a100-3")),
-        (ObjectChanged(None, b.heartbeat()), ()),
-    ],
-)
-def test_a_change_wakes_the_resources_it_is_about(delta: Delta, woken: tuple[str, ...]) -> None:
-    assert attach.wakes(b.world(*HERE), POLICY, delta) == tuple(f"rack-a-{one}" for one in woken)
-
-
-def test_a_slice_of_the_fabric_wakes_nobody() -> None:
-    from_fabric = b.vendor_slice("", on="")
-    assert (
-        attach.wakes(b.world(*HERE, b.resource("a100-9", on="")), POLICY, ObjectChanged(None, from_fabric))
-        == ()
-    )
-
-
-def test_two_models_do_not_share_an_order() -> None:
-    """The order's model and type are the resource's own."""
-    policy = b.policy("A100", DeviceModel(1, ModelName("CXL"), "cxl", type="cxlmemory"))
-    found = b.resource("cxl-3", state=ResourceState.ATTACHING, model="CXL")
-    there = b.world(NODE, found, inventories=(b.inventory(models={"A100": 2, "CXL": 1}),), policy=policy)
-    (action,) = attach.decide(there, "rack-a-cxl-3", policy, b.NOW).actions
-    assert isinstance(action, Attach)
-    assert (action.order.model, action.order.device) == ("CXL", "3")

@@ -53,7 +53,8 @@ def delete(number: int) -> str:
 
 
 def child(number: int, **meta: object) -> ComposableResource:
-    return b.resource(f"a100-{number}", physical=str(number), request="by-hand", **meta)  # type: ignore[arg-type] # passed on
+    name, physical = f"a100-{number}", str(number)
+    return b.resource(name, physical=physical, request="by-hand", **meta)  # type: ignore[arg-type] # passed on
 
 
 def by_hand(size: int, **meta: object) -> ComposabilityRequest:

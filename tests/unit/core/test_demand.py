@@ -497,16 +497,16 @@ BUSY = tuple(resource(f"a100-{number}", on="n2", state=ResourceState.ATTACHING) 
     ("allocated", "jobs", "ahead", "served"),
     [
         (NOW, 1, 3, True),
-        (NOW - 300, 1, 3, True),
-        (NOW - 400, 1, 3, False),
-        (NOW - 360, 1, 3, True),
-        (NOW - 361, 1, 3, False),
-        (NOW - 480, 2, 3, True),
-        (NOW - 481, 2, 3, False),
-        (NOW - 540, 4, 3, True),
-        (NOW - 541, 4, 3, False),
-        (NOW - 540, 1, 0, True),
-        (NOW - 541, 1, 0, False),
+        (NOW - 285, 1, 3, True),
+        (NOW - 385, 1, 3, False),
+        (NOW - 345, 1, 3, True),
+        (NOW - 346, 1, 3, False),
+        (NOW - 465, 2, 3, True),
+        (NOW - 466, 2, 3, False),
+        (NOW - 525, 4, 3, True),
+        (NOW - 526, 4, 3, False),
+        (NOW - 525, 1, 0, True),
+        (NOW - 526, 1, 0, False),
     ],
 )
 def test_an_order_that_cannot_be_done_in_time_is_sent_round_early(
@@ -520,7 +520,7 @@ def test_an_order_that_cannot_be_done_in_time_is_sent_round_early(
 
 def test_orders_of_older_claims_on_the_node_are_ahead_too() -> None:
     stage = inventory(models={"A100": 3}, traits=Traits(jobs=1))
-    at = NOW - 480  # time for two attaches of a minute each
+    at = NOW - 465  # time for two attaches of a minute each, and the margin
     wishes = [
         claim(f"c{number}", devices=[f"a100-{number}"], allocated=at, created=NOW - 100 + number)
         for number in (1, 2, 3)
@@ -539,8 +539,8 @@ def test_a_device_that_is_there_needs_no_time() -> None:
 def test_the_time_an_attach_takes_is_as_measured() -> None:
     seen = Condition("Visible", "True", last_transition_time=heartbeat(at=NOW - 50).spec.renew_time)
     slow = resource("a100-9", on="n2", created=NOW - 450, conditions=(seen,))
-    assert verdicts(claim("a", allocated=NOW - 200), slow) == {"a": "served"}
-    assert verdicts(claim("a", allocated=NOW - 201), slow)["a"].startswith(RESCHEDULE)
+    assert verdicts(claim("a", allocated=NOW - 185), slow) == {"a": "served"}
+    assert verdicts(claim("a", allocated=NOW - 186), slow)["a"].startswith(RESCHEDULE)
 
 
 def test_a_fabric_that_has_shown_nothing_yet_is_not_timed() -> None:

@@ -69,7 +69,8 @@ def going(found: Kept) -> dict[str, str]:
 
 
 def test_a_node_should_have_what_its_claims_want_and_for_whom() -> None:
-    found = kept(claim("b", devices=["a100-2"]), claim("a"), claim("c", devices=["a100-3"], ready=True))
+    served = claim("c", devices=["a100-3"], ready=True)
+    found = kept(claim("b", devices=["a100-2"]), claim("a"), served, resource("a100-3", record=served))
     assert found == Kept(
         (
             Wanted(device("a100-1"), Key("default", "a")),
@@ -124,7 +125,11 @@ def test_each_model_has_its_own_request() -> None:
 
 def test_a_rivals_device_is_wanted_for_the_one_that_is_served() -> None:
     older, younger = claim("b", allocated=NOW - 20, ready=True), claim("a", ready=True)
-    assert kept(older, younger).wanted == (Wanted(device("a100-1"), older.key),)
+    assert kept(older, younger, resource()).wanted == (Wanted(device("a100-1"), older.key),)
+
+
+def test_a_claim_that_lost_its_device_is_not_given_it_again() -> None:
+    assert kept(claim("a", ready=True)).wanted == ()
 
 
 # --- idle devices

@@ -557,6 +557,9 @@ MINE = replace(
     metadata=replace(OTHERS.metadata, name="0002-x"),
     spec=replace(OTHERS.spec, driver=DRIVER, pool=ResourcePool("rack-a", 1, 3), devices=()),
 )
+HANDED_OVER = replace(
+    OTHERS, spec=replace(OTHERS.spec, pool=ResourcePool("h100-fabricrack-a", 1, 1), devices=())
+)
 
 
 @pytest.mark.parametrize(
@@ -576,11 +579,13 @@ MINE = replace(
         (ObjectChanged(resource(), resource(state=ResourceState.DETACHING)), ["rack-a/0"]),
         (ObjectChanged(None, claim("a", devices=["other.example.com/p/x"])), []),
         (ObjectChanged(resource("a100-65"), None), ["rack-a/1"]),
+        (ObjectChanged(None, resource("a100-99")), ["rack-a/-1"]),
         (ObjectChanged(None, replace(resource(), metadata=replace(resource().metadata, annotations={}))), []),
         (ObjectChanged(None, FAILED_ONCE), ["rack-a/0"]),
         (ObjectChanged(None, node("n2")), []),
         (ObjectChanged(MINE, None), ["rack-a/-1"]),
-        (ObjectChanged(None, MINE), ["rack-a/2"]),
+        (ObjectChanged(None, MINE), ["rack-a/-1", "rack-a/2"]),
+        (ObjectChanged(HANDED_OVER, None), ["h100-fabricrack-a/-1"]),
         (ObjectChanged(MINE, MINE), []),
         (ObjectChanged(OTHERS, None), []),
         (ObjectChanged(None, OTHERS), []),
@@ -600,11 +605,13 @@ MINE = replace(
         "a resource that is in another state",
         "a claim on another driver's device",
         "a resource",
+        "a resource of a device that no slice lists",
         "a resource that somebody else made",
         "a node on which a device failed",
         "a node",
         "a slice of ours that is gone",
         "a slice of ours that is heard of",
+        "a slice of a vendor's model that is gone",
         "a slice of ours that we wrote",
         "another driver's slice that is gone",
         "another driver's slice",

@@ -107,6 +107,15 @@ ATTACHES = {
     "a node where something just came is not quiet": Row(
         (slot(sent=sent("attach", 900)),), says="only when quiet", since=b.NOW - 179, again_at=SOON
     ),
+    "what stands unclaimed is this slot's, whatever waits for another model or does not wait": Row(
+        (
+            slot(5),
+            b.resource("a0-1", model="A0", state=ResourceState.ATTACHING),
+            b.resource("a100-1", state=ResourceState.DETACHING),
+        ),
+        (gpu(1),),
+        do=("Adopt p1 resource/rack-a-a100-5",),
+    ),
     "what stands unclaimed fills the slot before anything is sent": Row(
         (slot(),), (gpu(1),), do=("Adopt p1 resource/rack-a-a100-0",), says="p1 stands unclaimed on n1"
     ),
@@ -189,6 +198,9 @@ DETACHES = {
         says="released",
         again_at=SOON,
     ),
+    "a device that an answer named and nothing has shown until all is quiet is gone": Row(
+        (leaving(physical="p1", sent=sent("attach", 180)),), do=(GONE,)
+    ),
     "a device that nothing has shown for long is gone": Row((leaving(physical="p1"),), do=(GONE,)),
     "a device that is on another node is gone from this one": Row(
         (leaving(physical="p1", sent=sent("detach", 900)),), (gpu(1, on="n2"),), do=(GONE,)
@@ -252,6 +264,13 @@ def test_an_attach_is_given_up_with_its_device_or_when_none_will_come(
         do,
         again_at,
     )
+
+
+def test_an_attach_that_was_never_sent_is_given_up_at_once() -> None:
+    there = view(Row((slot(),), since=b.NOW - 5))
+    resource = there.resource("rack-a-a100-0")
+    assert resource is not None
+    assert quiet.unsettled(there, resource, attach.order(resource, POLICY, there), b.NOW) is None
 
 
 def test_a_machine_that_nobody_knows_has_been_quiet() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from jackfield.core.allocate import result
 from jackfield.core.allocate.features import Features
-from jackfield.core.allocate.gathering import Pools
+from jackfield.core.allocate.gathering import Pools, Seen
 from jackfield.core.allocate.outcome import NoFit, Reason
 from jackfield.core.allocate.requests import Reader, Wish
 from jackfield.core.allocate.search import Outcome, Search
@@ -68,14 +68,7 @@ class Allocator:
 
         Raises AllocationError where no node could be judged; then the scheduling cycle is over.
         """
-        search = self.search(claims, node)
-        match search.run():
-            case Outcome.FOUND:
-                return self._results(claims, search, node)
-            case Outcome.NONE | Outcome.LIMIT:
-                return NoFit(self.pools.seen(node).reason)
-            case Outcome.GIVEN_UP:
-                return NoFit(Reason.SEARCH_LIMIT)
+        return outcome(self.search(claims, node), self.wishes(claims), self.pools.seen(node), self.features)
 
     def search(self, claims: Sequence[ResourceClaim], node: Node) -> Search:
         """Return the search for these claims on the node, not begun."""
@@ -86,15 +79,25 @@ class Allocator:
         """Return the claims, read."""
         return tuple(self._reader.wish(claim) for claim in claims)
 
-    def _results(
-        self, claims: Sequence[ResourceClaim], search: Search, node: Node
-    ) -> tuple[AllocationResult, ...]:
-        found: list[AllocationResult] = []
-        for number, wish in enumerate(self.wishes(claims)):
-            placed = [one for one in search.attempt.placed if one.claim == number]
-            asks = [
-                search.chosen.get((number, index), request.asks[0])
-                for index, request in enumerate(wish.requests)
-            ]
-            found.append(result.allocation(wish.claim, asks, placed, node, self.features))
-        return tuple(found)
+
+def outcome(
+    search: Search, wishes: Sequence[Wish], seen: Seen, features: Features
+) -> tuple[AllocationResult, ...] | NoFit:
+    """Return what a search, not begun, finds for these claims on the node that sees this."""
+    match search.run():
+        case Outcome.FOUND:
+            return tuple(
+                _allocation(search, number, wish, seen.node, features) for number, wish in enumerate(wishes)
+            )
+        case Outcome.NONE | Outcome.LIMIT:
+            return NoFit(seen.reason)
+        case Outcome.GIVEN_UP:
+            return NoFit(Reason.SEARCH_LIMIT)
+
+
+def _allocation(search: Search, number: int, wish: Wish, node: Node, features: Features) -> AllocationResult:
+    placed = [one for one in search.attempt.placed if one.claim == number]
+    asks = [
+        search.chosen.get((number, index), request.asks[0]) for index, request in enumerate(wish.requests)
+    ]
+    return result.allocation(wish.claim, asks, placed, node, features)

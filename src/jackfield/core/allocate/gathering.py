@@ -6,6 +6,7 @@ the matchers that pick devices.
 
 from collections.abc import Iterable
 from functools import cached_property
+from typing import Final
 
 from jackfield.core.allocate.features import Features, Profile
 from jackfield.core.allocate.offers import PLACES_MAX, WISHES_MAX, Entry, Listing, Places
@@ -15,6 +16,9 @@ from jackfield.core.allocate.selectors import Matcher
 from jackfield.model.names import NodeName
 from jackfield.model.node import Node
 from jackfield.model.slice import ResourceSlice
+
+EVERYBODY: Final = NodeName("")
+"""No node in particular."""
 
 
 class Seen:
@@ -96,11 +100,15 @@ class Pools:
             if one.generation == newest[one.pool] and not one.counts
         )
 
+    def owners(self, pool: tuple[str, str]) -> tuple[NodeName, ...]:
+        """Return the nodes that the pool's slices are for, or EVERYBODY where a slice may concern several."""
+        return tuple([EVERYBODY if one.counts else one.spec.node_name for one in self._by_pool.get(pool, ())])
+
     def seen(self, node: Node) -> Seen:
         """Return what the node sees."""
         known = self._seen.get(node.name)
         if known is None or known.node is not node:
-            known = self._seen[node.name] = Seen(node, self._gather(node), self.places)
+            known = self._seen[node.name] = Seen(node, self.gather(node), self.places)
         return known
 
     def _index(self, listing: Listing) -> None:
@@ -115,7 +123,8 @@ class Pools:
     def _has(self, pool: Pool) -> bool:
         return all(self.listings.get(id(one.origin)) is one for one in pool.listings)
 
-    def _gather(self, node: Node) -> tuple[Pool, ...]:
+    def gather(self, node: Node) -> tuple[Pool, ...]:
+        """Return the pools that the node sees, in the order they are tried, and remember nothing of the node."""
         relevant: dict[tuple[str, str], list[Listing]] = {}
         for listing in (*self._by_node.get(node.name, ()), *self._by_any):
             if (listing.counts and self._counters_are_everywhere) or listing.targets(node):

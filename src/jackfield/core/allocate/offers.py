@@ -78,8 +78,15 @@ class Places:
             known = self._nodes[node.name] = (node, {})
         return known[1]
 
+    def forget(self, node: NodeName) -> None:
+        """Forget a node that is gone."""
+        self._nodes.pop(node, None)
+
     def match(self, place: Place, node: Node) -> bool:
         """Return whether the node is in the place."""
+        if place.node_name:
+            # Not worth remembering: there may be as many such places as nodes, for every node.
+            return place.node_name == node.name
         around = self.around(node)
         found = around.get(place)
         if found is None:

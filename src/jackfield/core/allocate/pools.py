@@ -46,6 +46,8 @@ class Pool:
         self.size = len(self.entries)
         """How many devices the node is shown, be they usable or not."""
         self.listings = (*seen, *unseen)
+        self.patched = any(one.spec.per_device_node_selection for one in seen)
+        """Whether its devices are for different nodes."""
         self._features = features
         self._counter_sets = tuple(found for one in self.listings for found in one.spec.shared_counters)
         self._possible: dict[Matcher, tuple[Candidate, ...]] = {}

@@ -5,6 +5,7 @@ slices, devices, the first complete solution. Must not know why one device may b
 """
 
 from collections.abc import Generator, Sequence
+from collections.abc import Set as AbstractSet
 from enum import Enum, auto
 from itertools import islice
 from typing import Final, TypeAlias
@@ -116,7 +117,7 @@ class Search:
     def _free(self, found: Sequence[Candidate]) -> Sequence[Candidate]:
         free: list[Candidate] = []
         pool: Pool | None = None
-        held: frozenset[Entry] = frozenset()
+        held: AbstractSet[Entry] = frozenset()
         for one in found:
             if one.pool is not pool:
                 pool = one.pool

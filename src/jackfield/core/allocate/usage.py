@@ -5,6 +5,7 @@ to come.
 """
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from functools import cached_property
 from operator import itemgetter
 from typing import Final
@@ -33,7 +34,7 @@ class Usage:
     """The state of one cycle, worked out pool by pool as pools are looked at."""
 
     def __init__(self, allocated: Allocated, features: Features) -> None:
-        self._allocated = allocated
+        self.allocated = allocated
         self._features = features
         # A scheduler that knows no shares takes them for whole devices.
         whole = allocated.devices
@@ -43,9 +44,9 @@ class Usage:
 
     @cached_property
     def _shared(self) -> frozenset[DeviceID]:
-        return frozenset(map(itemgetter(0), self._allocated.shared))
+        return frozenset(map(itemgetter(0), self.allocated.shared))
 
-    def held(self, pool: Pool) -> frozenset[Entry]:
+    def held(self, pool: Pool) -> AbstractSet[Entry]:
         """Return the devices of the pool that are in use as a whole."""
         known = self._held.get(pool)
         if known is None:
@@ -58,11 +59,11 @@ class Usage:
 
     def used(self, entry: Entry) -> Mapping[str, Quantity]:
         """Return how much shares use of the device."""
-        return self._allocated.capacity.get(entry.id, _NOTHING)
+        return self.allocated.capacity.get(entry.id, _NOTHING)
 
     def shared(self, entry: Entry) -> bool:
         """Return whether a share of the device is in use, which then has paid for its counters."""
-        return entry.id in self._allocated.capacity
+        return entry.id in self.allocated.capacity
 
     def remaining(self, pool: Pool) -> Remaining:
         """Return what is left of the pool's counters."""
@@ -80,5 +81,5 @@ class Usage:
         return Remaining(left, overdrawn=any(amount < 0 for amount in left.values()))
 
     def _in_use(self, device: DeviceID) -> bool:
-        held = self._allocated
+        held = self.allocated
         return device in held.devices or device in held.capacity or device in self._shared

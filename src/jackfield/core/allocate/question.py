@@ -1,0 +1,72 @@
+"""One question about many nodes: what claims would get on them at this moment.
+
+Knows what has been answered already, and for which nodes that will do. Must not know the nodes' order.
+"""
+
+from collections.abc import Sequence
+
+from jackfield.core.allocate.allocator import outcome
+from jackfield.core.allocate.looks import Condition, Lens, Look
+from jackfield.core.allocate.outcome import AllocationError, NoFit
+from jackfield.core.allocate.requests import Reader, Wish
+from jackfield.core.allocate.roster import Cell, Mark, Member
+from jackfield.core.allocate.search import Search
+from jackfield.core.allocate.sights import Common, Sights, View
+from jackfield.model.claim import AllocationResult, ResourceClaim
+
+Answer = tuple[AllocationResult, ...] | NoFit
+
+
+class Question:
+    """What some claims would get. Claims are read when the first node is asked about, as an Allocator does."""
+
+    def __init__(self, claims: Sequence[ResourceClaim], reader: Reader, sights: Sights) -> None:
+        self._claims = claims
+        self._reader = reader
+        self._sights = sights
+        self._wishes: tuple[Wish, ...] | None = None
+        self._lens: Lens | None = None
+        self._answers: dict[Look, Answer] = {}
+
+    def answer(self, member: Member) -> Answer:
+        """Return what the claims get on this very node."""
+        if member.fault:
+            raise AllocationError(member.fault)
+        wishes, sights = self._read(), self._sights
+        view = View(member.node, member.sights, sights.pools.places)
+        features = sights.pools.features
+        return outcome(Search(wishes, view, sights.ledger, features), wishes, view, features)
+
+    def fits(self, member: Member) -> Answer:
+        """Return what the claims get on this node or on one that looks alike. An error is this node's own.
+
+        The first node of its look is searched itself, so for it the answer is to the letter.
+        """
+        if member.fault:
+            raise AllocationError(member.fault)
+        look = self._look(member.cell)
+        known = self._answers.get(look)
+        if known is None:
+            # An error is not remembered: whoever comes to such a node goes no further.
+            known = self._answers[look] = self.answer(member)
+        return known
+
+    def _look(self, cell: Cell) -> Look:
+        if self._lens is None:
+            self._lens = self._sights.looks.lens(self._read())
+        lens = self._lens
+        return tuple([self._sight(mark, lens) for mark in cell.marks])
+
+    def _sight(self, mark: Mark, lens: Lens) -> Look:
+        match mark:
+            case Condition():
+                return self._sights.looks.look(mark, lens)
+            case Common():
+                return mark.look(lens, self._sights.ledger)
+            case str():
+                return mark
+
+    def _read(self) -> tuple[Wish, ...]:
+        if self._wishes is None:
+            self._wishes = tuple(self._reader.wish(claim) for claim in self._claims)
+        return self._wishes
