@@ -16,9 +16,10 @@ from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 from time import perf_counter
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Final
 
+import click
 import msgspec
 from msgspec.structs import replace
 
@@ -195,17 +196,13 @@ class Ours:
         fitting = fleet.fitting((one,))
         if not len(fitting):
             return allocate.Nowhere(()), 0
-        answer = fleet.allocate((one,), fitting.first)
-        assert not isinstance(answer, allocate.NoFit)
-        return allocate.Fit(fitting.first, answer), len(fitting)
+        return fleet.first_in((one,), (fitting.first,)), len(fitting)
 
 
 def _served(found: allocate.Fit | allocate.Nowhere, fitting: int) -> Served:
     if isinstance(found, allocate.Nowhere):
         return Served("", (), fitting)
-    return Served(
-        found.node, tuple(str(one.id) for one in found.allocations[0].devices.results), fitting
-    )
+    return Served(found.node, tuple(str(one.id) for one in found.allocations[0].devices.results), fitting)
 
 
 class Theirs:
@@ -213,20 +210,12 @@ class Theirs:
 
     def __init__(self, program: Path) -> None:
         # One core, as ours.
-        environment = {**os.environ, "GOMAXPROCS": "1"}
-        self._process = subprocess.Popen(
-            [program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+        self._process = subprocess.Popen(  # noqa: S603 - built from our own source
+            [program],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "GOMAXPROCS": "1"},
         )
-
-    def __enter__(self) -> "Theirs":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
 
     def load(self, wire: dict[str, Any]) -> None:
         """Hand over the world."""
@@ -236,9 +225,160 @@ class Theirs:
         """Serve all claims."""
         return msgspec.json.decode(self._ask({"run": "all" if every else "first"}), type=Run)
 
+    def close(self) -> None:
+        """End the process."""
+        self._process.communicate()
+
     def _ask(self, command: dict[str, Any]) -> bytes:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(msgspec.json.encode(command) + b"\n")
-        self._process.stdin.flush()
-        return self._process.stdout.readline()
+        to, back = self._process.stdin, self._process.stdout
+        if to is None or back is None:
+            raise RuntimeError("the Go program has no pipes")
+        to.write(msgspec.json.encode(command) + b"\n")
+        to.flush()
+        answer = back.readline()
+        if not answer:
+            raise RuntimeError("the Go program ended without an answer")
+        return answer
+
+
+def built() -> Path | None:
+    """Return the Go program, built where it is missing or its source has changed; None where there is no Go."""
+    go = shutil.which("go")
+    if go is None:
+        return None
+    sources = sorted(one for one in GO.iterdir() if one.suffix in {".go", ".mod", ".sum"})
+    digest = sha256(b"".join(one.read_bytes() for one in sources)).hexdigest()[:16]
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jackfield"
+    program = cache / f"bench-allocator-{digest}"
+    if not program.exists():
+        click.echo(f"building {GO.relative_to(ROOT)} (some minutes the first time)")
+        cache.mkdir(parents=True, exist_ok=True)
+        # Built beside and moved into place, so that an interrupted build leaves nothing that looks whole.
+        unfinished = program.with_suffix(f".{os.getpid()}")
+        subprocess.run([go, "build", "-o", unfinished, "."], cwd=GO, check=True)  # noqa: S603 - our own source
+        unfinished.replace(program)
+    return program
+
+
+# --- the figures
+
+
+class Figures(msgspec.Struct, rename="camel"):
+    """What one row came to."""
+
+    row: str
+    claims: int
+    ours_per_second: float
+    theirs_per_second: float | None
+    ratio: float | None
+    ratio_min: float
+    same_devices: bool
+    build_seconds: float
+    """What our side spends once on a world, before the first claim; not part of the rates."""
+
+    @property
+    def good(self) -> bool:
+        """Whether it is as it must be."""
+        return self.same_devices and (self.ratio is None or self.ratio >= self.ratio_min)
+
+
+def measured(row: Row, theirs: Theirs | None) -> Figures:
+    """Return the figures of a row; both sides take turns."""
+    wire = world(row)
+    ours = Ours(wire)
+    if theirs is not None:
+        theirs.load(wire)
+    mine: list[float] = []
+    other: list[float] = []
+    same = True
+    for _ in range(row.rounds):
+        found = ours.run(every=row.every)
+        mine.append(found.seconds)
+        if theirs is not None:
+            wanted = theirs.run(every=row.every)
+            other.append(wanted.seconds)
+            same = same and found.claims == wanted.claims
+    rate = row.claims / statistics.median(mine)
+    their_rate = row.claims / statistics.median(other) if other else None
+    ratio = None if their_rate is None else rate / their_rate
+    return Figures(str(row), row.claims, rate, their_rate, ratio, row.ratio_min, same, ours.build_seconds)
+
+
+def told(one: Figures) -> str:
+    """Return the line of a row."""
+    theirs = "-" if one.theirs_per_second is None else f"{one.theirs_per_second:,.2f}"
+    ratio = "-" if one.ratio is None else f"{one.ratio:,.2f}"
+    words = [] if one.same_devices else ["OTHER DEVICES"]
+    if one.ratio is not None and one.ratio < one.ratio_min:
+        words.append("TOO LOW")
+    line = f"{one.row:28} {one.ours_per_second:>10,.0f} {theirs:>12} {ratio:>10} {one.ratio_min:>8g}"
+    return " ".join([line, f"{one.build_seconds:>8.2f}", *words])
+
+
+class Bytecodes:
+    """Counts the bytecodes that Python executes."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, frame: FrameType, event: str, _: object) -> "Bytecodes":
+        """Count one, and ask for more."""
+        frame.f_trace_opcodes = True
+        frame.f_trace_lines = False
+        self.count += event == "opcode"
+        return self
+
+
+def bytecodes(nodes: int, *, every: bool) -> float:
+    """Return how many bytecodes a claim takes, selectors compiled before."""
+    ours = Ours(world(Row(nodes, 8, 256, every=every, claims=FLAT_CLAIMS, rounds=1, ratio_min=0)))
+    fleet = ours.fleet()
+    counted = ours.claims[len(MODELS) :]
+    for one in ours.claims[: len(MODELS)]:
+        ours.serve(fleet, one, every=every)
+    counter = Bytecodes()
+    sys.settrace(counter)
+    for one in counted:
+        ours.serve(fleet, one, every=every)
+    sys.settrace(None)
+    return counter.count / len(counted)
+
+
+def flatness() -> dict[str, float]:
+    """Return what a claim costs with 5,000 nodes against 100."""
+    found: dict[str, float] = {}
+    for mode, every in (("first fit", False), ("all nodes", True)):
+        few, many = (bytecodes(nodes, every=every) for nodes in (100, 5_000))
+        found[mode] = many / few
+        words = f"{few:,.0f} bytecodes a claim with 100 nodes, {many:,.0f} with 5,000"
+        click.echo(f"{mode}: {words}: {many / few:.3f} times (at most {FLAT_MAX})")
+    return found
+
+
+def main() -> int:
+    """Print and write the figures; return 1 if one is out of its bound."""
+    program = built()
+    if program is None:
+        click.echo("Go is not installed: only our side is run, and no ratio is judged.")
+    # Makes the compiler of expressions, which is start-up; the other side does the same.
+    cel.compile("true")
+    theirs = None if program is None else Theirs(program)
+    click.echo(
+        f"{'nodes x GPUs + pool':28} {'ours/s':>10} {'Go/s':>12} {'ratio':>10} {'at least':>8} {'build s':>8}"
+    )
+    rows: list[Figures] = []
+    for row in ROWS:
+        rows.append(measured(row, theirs))
+        click.echo(told(rows[-1]))
+    if theirs is not None:
+        theirs.close()
+    flat = flatness()
+    RESULTS.parent.mkdir(exist_ok=True)
+    written = {"cores": os.cpu_count(), "rows": msgspec.to_builtins(rows), "costAt5000NodesAgainst100": flat}
+    RESULTS.write_text(json.dumps(written, indent=2) + "\n")
+    click.echo(f"written to {RESULTS.relative_to(ROOT)}")
+    return int(not all(one.good for one in rows) or max(flat.values()) > FLAT_MAX)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from jackfield.controllers.store import Store
 from jackfield.core import attach
@@ -13,6 +14,7 @@ from jackfield.model.composition import (
     ComposableResourceStatus,
     ResourceState,
 )
+from jackfield.model.device import DeviceTaint
 from jackfield.model.fabric import FabricDevice, Machine
 from jackfield.model.meta import Condition, Object, ObjectMeta
 from jackfield.model.names import (
@@ -23,8 +25,10 @@ from jackfield.model.names import (
     OrderID,
     PhysicalID,
     Seconds,
+    rfc3339,
 )
 from jackfield.model.policy import Policy
+from jackfield.model.taint import DeviceTaintRule, DeviceTaintRuleSpec
 from jackfield.testing import builders as b
 from unit.core.plans import reasons, steps, words
 
@@ -68,6 +72,17 @@ class Row(NamedTuple):
 
 
 NODE = b.node()
+
+
+def tainted(ago: float) -> DeviceTaintRule:
+    """The rule that keeps the vendor's device from being given away, made so long ago."""
+    meta = ObjectMeta(name="rack-a-a100-1-taint", creation_timestamp=rfc3339(Seconds(b.NOW - ago)))
+    return DeviceTaintRule(
+        metadata=meta, spec=DeviceTaintRuleSpec(DeviceTaint("k8s.io/device-uuid", "GPU-7", "NoSchedule"))
+    )
+
+
+TAINTED, FRESH = tainted(10), tainted(9)
 AGAIN = Seconds(b.NOW + 1)
 
 
@@ -376,6 +391,7 @@ ROWS = {
         (
             NODE,
             b.vendor_slice("GPU-7"),
+            TAINTED,
             b.claim("c", devices=(f"{VENDOR}/n1/gpu-0",)),
             b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7"),
         ),
@@ -387,6 +403,7 @@ ROWS = {
         (
             NODE,
             b.vendor_slice("GPU-7"),
+            TAINTED,
             b.claim("c", devices=(f"{VENDOR}/n1/gpu-0",)),
             b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7", force=True),
         ),
@@ -396,10 +413,50 @@ ROWS = {
         policy=vendors(),
     ),
     "a vendor's device that nobody has": Row(
+        (
+            NODE,
+            b.vendor_slice("GPU-7"),
+            TAINTED,
+            b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7"),
+        ),
+        do=("Detach 1 at n1 resource/rack-a-a100-1",),
+        wait=("Detaching",),
+        again_at=AGAIN,
+        policy=vendors(),
+    ),
+    "a vendor's device that is not tainted yet": Row(
+        (NODE, b.vendor_slice("GPU-7"), b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7")),
+        do=("PutTaint taint/rack-a-a100-1-taint",),
+        policy=vendors(),
+    ),
+    "a vendor's device whose taint is fresh": Row(
+        (
+            NODE,
+            b.vendor_slice("GPU-7"),
+            FRESH,
+            b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7"),
+        ),
+        wait=("Tainted",),
+        again_at=Seconds(b.NOW + 1),
+        policy=vendors(),
+    ),
+    "a vendor's device that its driver shows no more": Row(
+        (NODE, b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7")),
+        do=("Detach 1 at n1 resource/rack-a-a100-1",),
+        wait=("Detaching",),
+        again_at=AGAIN,
+        policy=vendors(),
+    ),
+    "a vendor's device where the API has no taint rules": Row(
         (NODE, b.vendor_slice("GPU-7"), b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7")),
         do=("Detach 1 at n1 resource/rack-a-a100-1",),
         wait=("Detaching",),
         again_at=AGAIN,
+        policy=replace(vendors(), taint_rules=False),
+    ),
+    "a vendor's device that is back in the pool": Row(
+        (NODE, TAINTED, b.resource(HANDED, state=ResourceState.DELETING)),
+        do=("DropTaint taint/rack-a-a100-1-taint", "FreeResource resource/rack-a-a100-1"),
         policy=vendors(),
     ),
     "a model that has left the policy is still released by our plugin": Row(

@@ -11,6 +11,7 @@ from jackfield.model.composition import (
     Record,
     ResourceState,
 )
+from jackfield.model.device import DeviceTaint
 from jackfield.model.fabric import Order
 from jackfield.model.meta import ObjectMeta
 from jackfield.model.names import DeviceID, Key, OrderID, PhysicalID, Uid, Version
@@ -25,6 +26,7 @@ from jackfield.model.plan import (
     DeleteRequest,
     DeleteResource,
     Detach,
+    DropTaint,
     ForgetClaim,
     FreeRequest,
     FreeResource,
@@ -40,6 +42,7 @@ from jackfield.model.plan import (
     PutRequestStatus,
     PutResource,
     PutSlice,
+    PutTaint,
     RecordClaim,
     Release,
     RemoveCDI,
@@ -47,6 +50,7 @@ from jackfield.model.plan import (
     SetCondition,
     WriteCDI,
 )
+from jackfield.model.taint import DeviceTaintRule, DeviceTaintRuleSpec
 from jackfield.testing import builders as b
 
 P, WHY, V, CLAIM, U = Phase.WANTED, "of this", Version("1"), Key("default", "c"), Uid("u")
@@ -58,6 +62,8 @@ RECORD = Record(CLAIM, U, V)
 NOBODYS = ComposableResource(metadata=ObjectMeta(name="gpu-1f"))
 
 Said = tuple[str, str, tuple[DeviceID, ...]]
+
+RULE = DeviceTaintRule(metadata=ObjectMeta(name="t"), spec=DeviceTaintRuleSpec(DeviceTaint("key")))
 
 ROWS: list[tuple[AnyAction, Said]] = [
     (PutSlice(phase=P, because=WHY, slice=b.vendor_slice("")), ("slice/n1-gpu.example.com-gpu-0", "", ())),
@@ -119,6 +125,8 @@ ROWS: list[tuple[AnyAction, Said]] = [
         (f"resource/{CR}", "p1", ()),
     ),
     (Detach(phase=P, because=WHY, resource=CR, version=V, order=CHOSEN), (f"resource/{CR}", "p1 at n1", ())),
+    (PutTaint(phase=P, because=WHY, rule=RULE), ("taint/t", "", ())),
+    (DropTaint(phase=P, because=WHY, name="t", version=V), ("taint/t", "", ())),
     (FreeResource(phase=P, because=WHY, resource=CR, version=V), (f"resource/{CR}", "", ())),
     (Blame(phase=P, because=WHY, node=b.NODE, device=DEVICE, at=b.NOW), ("node/n1", "", (DEVICE,))),
     (Rescan(phase=P, because=WHY, node=b.NODE, resource=CR), (f"resource/{CR}", "", ())),

@@ -13,7 +13,14 @@ from jackfield.model import plan
 
 CORE = Path(lifecycle.__file__).parent
 ACTIONS = {one.__name__ for one in get_args(plan.AnyAction)}
-DECIDES = {"quiet": "attach", "surplus": "scale", "keep": "scale", "demand": "scale", "placement": "compose"}
+DECIDES = {
+    "quiet": "attach",
+    "guard": "attach",
+    "surplus": "scale",
+    "keep": "scale",
+    "demand": "scale",
+    "placement": "compose",
+}
 """Modules that decide only a part, and the decision that asks them."""
 
 Emitted = tuple[plan.Phase, str, str]
