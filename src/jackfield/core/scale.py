@@ -15,6 +15,7 @@ from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import (
     DELETE_DEVICE,
     DEVICES,
+    FINALIZER,
     SCALER,
     ComposabilityRequest,
     ComposabilityRequestSpec,
@@ -322,7 +323,8 @@ def _request(
     resource = ScalarResource(
         type=model.type, model=model.cdi_model_name, size=len(wanted), target_node=site.node
     )
-    meta = current.metadata if current is not None else ObjectMeta(name=naming.request(site.node, model))
+    new = ObjectMeta(name=naming.request(site.node, model), finalizers=(FINALIZER,))
+    meta = current.metadata if current is not None else new
     meta = msgspec.structs.replace(
         meta,
         labels={**meta.labels, SCALER: "true"},

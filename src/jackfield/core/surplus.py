@@ -1,7 +1,8 @@
 """Devices of ours that stand on a node and are in nobody's books (rule 21).
 
 Left by an order that took effect after it was given up, or by a store restored from a backup. They get a resource,
-and are then used or returned like any idle device. Knows the inventory. Must not touch what is not ours.
+and are then used or returned like any idle device. Knows the inventory. Must not know what becomes of them, nor
+touch what is not ours.
 """
 
 from jackfield.core import naming

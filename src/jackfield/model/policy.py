@@ -90,7 +90,7 @@ class Policy(msgspec.Struct, frozen=True, rename="camel"):
     handover_seconds: Seconds = Seconds(60.0)
     """How long, in `reschedule`, a device waits for the claim it was attached for."""
     taint_rules: bool = True
-    """Whether the API has DeviceTaintRules. Without them, in `reschedule`, a claim may be given a device that leaves."""
+    """Whether the API has DeviceTaintRules. Without them a vendor's device may be given away while it leaves."""
     paused: bool = False
     """Nothing is attached or detached; conditions that are true are still written."""
     observe_only: bool = False

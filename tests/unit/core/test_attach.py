@@ -155,6 +155,13 @@ ROWS = {
         attached=(fabric_device("2", order="uid-rack-a-a100-2"),),
         slots=1,
     ),
+    "what another resource has takes room, whoever ordered it": Row(
+        (NODE, b.resource("a100-2", physical="2"), attaching()),
+        wait=("Room",),
+        again_at=DEADLINE,
+        attached=(fabric_device("2"),),
+        slots=1,
+    ),
     "what others attached takes room too": Row(
         (NODE, attaching()),
         wait=("Room",),
@@ -205,6 +212,11 @@ ROWS = {
     ),
     "attached and seen": Row(
         (NODE, attaching(physical="1", conditions=SEEN)), do=("MarkState Online resource/rack-a-a100-1",)
+    ),
+    "attached, seen, and in the inventory": Row(
+        (NODE, attaching(physical="1", conditions=SEEN)),
+        do=("MarkState Online resource/rack-a-a100-1",),
+        attached=(fabric_device("1", order="uid-rack-a-a100-1"),),
     ),
     "seen on a condition that is not true": Row(
         (NODE, attaching(physical="1", conditions=(Condition(VISIBLE, "False"),))),

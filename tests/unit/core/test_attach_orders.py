@@ -171,12 +171,10 @@ def test_a_change_wakes_the_resources_it_is_about(delta: Delta, woken: tuple[str
     assert attach.wakes(b.world(*HERE), POLICY, delta) == tuple(f"rack-a-{one}" for one in woken)
 
 
-def test_a_slice_of_the_fabric_wakes_nobody() -> None:
-    from_fabric = b.vendor_slice("", on="")
-    assert (
-        attach.wakes(b.world(*HERE, b.resource("a100-9", on="")), POLICY, ObjectChanged(None, from_fabric))
-        == ()
-    )
+def test_what_is_on_no_node_wakes_nobody() -> None:
+    there = b.world(*HERE, b.resource("a100-9", on=""))
+    for nowhere in (b.vendor_slice("", on=""), b.pod("p")):
+        assert attach.wakes(there, POLICY, ObjectChanged(None, nowhere)) == ()
 
 
 def test_two_models_do_not_share_an_order() -> None:

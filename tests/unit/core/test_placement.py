@@ -352,7 +352,7 @@ def attached(number: int, **meta: object) -> ComposableResource:
 IN_ORDER = (
     child(9, "n1", state=ResourceState.ATTACHING),
     attached(8, annotations={DELETE_DEVICE: "true"}),
-    attached(7, state=ResourceState.ATTACHING),
+    attached(7, state=ResourceState.ATTACHING, used=b.NOW - 10),
     attached(6, used=b.NOW - 90),
     attached(5, used=b.NOW - 50),
     attached(4, used=b.NOW - 40, created=b.NOW - 500),
@@ -388,6 +388,7 @@ def test_of_equals_the_first_by_name_goes_first() -> None:
         (wish(of="NIC", type="smartnic"), (), ""),
         (wish(on="n1", by=DIFFERENT), (), "differentnode and target_node contradict each other"),
         (wish(on="n1", by=ROUND), (), ""),
+        (wish(by=DIFFERENT), (), ""),
         (
             wish(),
             (b.request(5, on="", name="older", created=b.NOW - 900),),

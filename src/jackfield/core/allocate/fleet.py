@@ -82,6 +82,8 @@ class Fleet:
 
     def __init__(self, allocator: Allocator, nodes: Iterable[Node]) -> None:
         """Look at every node once; the allocator is not touched."""
+        self.patience = STEPS_MAX
+        """After so many nodes it passes over those that look alike together, which changes nothing but the time."""
         self._features = allocator.features
         self._selectors = allocator.selectors
         self._classes = allocator.classes
@@ -115,7 +117,7 @@ class Fleet:
         """Return the first node that fits, going round once in the fleet's order, from the named node on."""
         question = self._question(claims)
         position = self._roster.members[start].position
-        for member in islice(self._roster.walk(position), STEPS_MAX):
+        for member in islice(self._roster.walk(position), self.patience):
             answer = question.fits(member)
             if not isinstance(answer, NoFit):
                 return Fit(member.node.name, answer)
