@@ -5,7 +5,7 @@ Must not know how an answer comes about.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 
 from jackfield.codec import Raw, copied, dig, objects
@@ -28,7 +28,8 @@ ALLOCATION_ERRORS = (
     r"(?:parse |^)node selector",
     r"unsupported ResourceSlice.NodeSelector with (\d+) terms",
 )
-COMPILE_ERRORS: Mapping[str, str] = {
+EXPRESSION_ERRORS: Mapping[str, str] = {
+    "address": r"ParseAddr|ParsePrefix",
     "depth": r"recursion",
     "syntax": r"Syntax error|reserved identifier|simple (name|identifier)|has\(\) macro|unicode|literal|unescape",
     "answer": r"must evaluate",
@@ -53,7 +54,7 @@ class Verdict(StrEnum):
 
 def allocations(theirs: Raw, ours: Raw) -> Verdict:
     """Compare results and error of an allocation."""
-    if "timed out" in theirs["error"] or "given up" in ours["error"] or "panic" in theirs["error"]:
+    if reason(theirs, ours):
         return Verdict.UNDECIDED
     same = _comparable(theirs["results"]) == _comparable(ours["results"])
     return Verdict.AGREED if same and _about(theirs["error"]) == _about(ours["error"]) else Verdict.DIFFERENT
@@ -77,26 +78,42 @@ def _about(error: str) -> str:
 
 def evaluations(theirs: Raw, ours: Raw) -> Verdict:
     """Compare the answers to an expression."""
-    if theirs.get("matchError", "").startswith("panic"):
+    if theirs.get("matchError", "").startswith(_PANIC):
         return Verdict.UNDECIDED
-    refusals = [_kind(one.get("compileError", "")) for one in (theirs, ours)]
-    same = refusals[0] == refusals[1] and all(
-        theirs.get(name) == ours.get(name) for name in ("match", "maxCost", "matchError")
+    same = all(
+        _kind(theirs.get(name, "")) == _kind(ours.get(name, "")) for name in ("compileError", "matchError")
     )
-    if same:
+    if same and all(theirs[name] == ours[name] for name in ("match", "maxCost")):
         return Verdict.AGREED
-    return Verdict.KNOWN if known(theirs, ours) else Verdict.DIFFERENT
+    return Verdict.KNOWN if reason(theirs, ours) else Verdict.DIFFERENT
 
 
 def _kind(message: str) -> str:
-    return next((name for name, pattern in COMPILE_ERRORS.items() if re.search(pattern, message)), message)
+    return next((name for name, pattern in EXPRESSION_ERRORS.items() if re.search(pattern, message)), message)
 
 
-def known(theirs: Raw, ours: Raw) -> str:
-    """Return why they differ where nothing can be done about it, else nothing."""
-    expression = ours["expression"]
-    if "recursion" in ours.get("compileError", ""):
-        return "the parser's depth"
-    if re.search(r"capacity.*(isInteger|asInteger)", expression, re.DOTALL) and "compileError" not in theirs:
-        return "quantities that change in place"
-    return ""
+def reason(theirs: Raw, ours: Raw) -> str:
+    """Return why two answers cannot be compared, or differ where nothing can be done about it; else nothing."""
+    return next((words for words, applies in _REASONS.items() if applies(theirs, ours)), "")
+
+
+def _turns_decimal(theirs: Raw, ours: Raw) -> bool:
+    """Whether an amount of the device is asked whether it is an integer after it was compared with another."""
+    expression = ours.get("expression", "")
+    return "compileError" not in theirs and bool(
+        re.search(r"capacity.*(is|as)Integer", expression, re.DOTALL)
+    )
+
+
+_PANIC = "panic"
+_REASONS: Mapping[str, Callable[[Raw, Raw], bool]] = {
+    "Kubernetes' code crashed": lambda theirs, _: (
+        _PANIC in theirs.get("error", "") + theirs.get("matchError", "")
+    ),
+    "Kubernetes' code timed out": lambda theirs, _: "timed out" in theirs.get("error", ""),
+    "our search was given up": lambda _, ours: "given up" in ours.get("error", ""),
+    "our parser knows 32 levels, Kubernetes' 250": lambda _, ours: (
+        "recursion" in ours.get("compileError", "")
+    ),
+    "Kubernetes changes an amount when it compares it": _turns_decimal,
+}

@@ -4,7 +4,7 @@ Knows what drivers publish, and what they publish by mistake. Must not know who 
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
 
 from jackfield.codec import Raw
@@ -45,7 +45,9 @@ class Offers:
         place = self._place()
         made = [self._part(driver, place, names, counters=counters) for _ in range(parts)]
         if counters:
-            made.append({"spec": {"driver": driver, **self._place_of(place), "sharedCounters": self._counter_sets()}})
+            made.append(
+                {"spec": {"driver": driver, **self._place_of(place), "sharedCounters": self._counter_sets()}}
+            )
         total = len(made) + (1 if self._often(0.04) else 0)
         for one in made:
             old = self._often(0.03)
@@ -63,11 +65,11 @@ class Offers:
         spec = {**one["spec"], "pool": {**one["spec"]["pool"], "generation": generation - 1}}
         return [{"metadata": {"name": f"old-slice-{next(self._numbers)}"}, "spec": spec}]
 
-    def _part(self, driver: str, place: str, names: "count[str] | object", *, counters: bool) -> Raw:
+    def _part(self, driver: str, place: str, names: Iterator[str], *, counters: bool) -> Raw:
         spec: Raw = {"driver": driver, **self._place_of(place)}
         few = self._chance.choices((0, 1, 2, 4, 7), (0.3, 3, 4, 4, 1))[0]
         spec["devices"] = [
-            self._device(driver, next(names), per_device=place == "perDevice", counters=counters)  # type: ignore[call-overload]  # an iterator of names
+            self._device(driver, next(names), per_device=place == "perDevice", counters=counters)
             for _ in range(few)
         ]
         if spec["devices"] and self._often(0.01):
@@ -101,7 +103,11 @@ class Offers:
 
     def _term(self) -> Raw:
         if self._often(0.1):
-            field = {"key": "metadata.name", "operator": "In", "values": [self._chance.choice(("node-1", "node-2"))]}
+            field = {
+                "key": "metadata.name",
+                "operator": "In",
+                "values": [self._chance.choice(("node-1", "node-2"))],
+            }
             return {"matchFields": [field]}
         expressions = [
             self._chance.choices(_REQUIREMENTS, _LIKELIHOOD)[0] for _ in range(self._chance.randint(1, 2))
@@ -128,7 +134,11 @@ class Offers:
             device |= {"bindsToNode": True} if self._often(0.4) else {}
         if per_device:
             device |= self._place_of(self._chance.choice(("here", "here", "there", "all", "selector")))
-            device |= {"nodeSelector": self._node_selector(2)} if "nodeSelector" in device and self._often(0.1) else {}
+            device |= (
+                {"nodeSelector": self._node_selector(2)}
+                if "nodeSelector" in device and self._often(0.1)
+                else {}
+            )
         return device
 
     def _sample(self, of: Sequence[str]) -> list[str]:
@@ -162,7 +172,9 @@ class Offers:
 
     def _counter_sets(self) -> list[Raw]:
         sets = 2 if self._often(0.97) else 1
-        return [{"name": f"set-{number}", "counters": self._counters(("4", "6", "8"))} for number in range(sets)]
+        return [
+            {"name": f"set-{number}", "counters": self._counters(("4", "6", "8"))} for number in range(sets)
+        ]
 
     def _counters(self, amounts: Sequence[str]) -> Raw:
         names = ("slots", "memory") if self._often(0.97) else ("slots", "cores")

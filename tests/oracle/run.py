@@ -11,12 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
 import msgspec
+
+from jackfield.codec import Raw
 from oracle import agreement, programs, shrinking
 from oracle.agreement import Verdict
 from oracle.expressions import Expressions
 from oracle.worlds import Worlds
-
-from jackfield.codec import Raw
 
 BATCH = 250
 SHOWN = 3
@@ -34,6 +34,8 @@ class Comparison:
         self._compare = compare
         self.verdicts: Counter[Verdict] = Counter()
         self.different: list[Raw] = []
+        self.others: Counter[str] = Counter()
+        """Why the undecided and the known are such."""
 
     def ask(self, cases: Sequence[Raw]) -> list[tuple[Raw, Raw]]:
         """Return both answers to each case."""
@@ -50,7 +52,9 @@ class Comparison:
                 self.verdicts[verdict] += 1
                 if verdict is Verdict.DIFFERENT:
                     self.different.append(case)
-            say(self.summary())
+                elif verdict is not Verdict.AGREED:
+                    self.others[agreement.reason(theirs, ours)] += 1
+            say(f"{self.verdicts.total()} cases, {len(self.different)} differ")
 
     def verdict(self, theirs: Raw, ours: Raw) -> Verdict:
         """Compare two answers; a line that one of them could not read differs."""
@@ -61,11 +65,14 @@ class Comparison:
     def differs(self, case: Raw) -> bool:
         """Whether a case that both can read is answered differently."""
         (theirs, ours) = self.ask([case])[0]
-        return "line" not in theirs and "line" not in ours and self._compare(theirs, ours) is Verdict.DIFFERENT
+        return (
+            "line" not in theirs and "line" not in ours and self._compare(theirs, ours) is Verdict.DIFFERENT
+        )
 
     def summary(self) -> str:
         counts = [f"{self.verdicts[one]} {one}" for one in Verdict]
-        return f"{self.verdicts.total()} cases: {', '.join(counts)}"
+        reasons = [f"\n  {number} {reason}" for reason, number in self.others.most_common()]
+        return f"{self.verdicts.total()} cases: {', '.join(counts)}{''.join(reasons)}"
 
     def show(self, most: int) -> None:
         """Print the smallest cases that differ, made smaller still, with both answers."""
@@ -80,7 +87,10 @@ class Comparison:
 
     def failed(self) -> bool:
         """Whether they disagree more than docs/dra.md says."""
-        return bool(self.different) or self.verdicts[Verdict.KNOWN] * 1000 > KNOWN_PER_1000 * self.verdicts.total()
+        return (
+            bool(self.different)
+            or self.verdicts[Verdict.KNOWN] * 1000 > KNOWN_PER_1000 * self.verdicts.total()
+        )
 
 
 def main() -> int:
@@ -97,7 +107,9 @@ def main() -> int:
         ("cel", options.expressions, Expressions(options.seed).case, agreement.evaluations),
     ):
         comparison = Comparison(programs.kubernetes(binary, command), programs.ours(command), compare)
-        comparison.run((draw(number) for number in range(total)), lambda text, of=command: _progress(of, text))
+        comparison.run(
+            (draw(number) for number in range(total)), lambda text, of=command: _progress(of, text)
+        )
         print(f"{command}, seed {options.seed}: {comparison.summary()}")
         comparison.show(options.show)
         failed = failed or comparison.failed()

@@ -10,9 +10,9 @@ from jackfield.codec import Raw, copied
 
 Path = tuple[str | int, ...]
 ATTEMPTS_MAX = 3000
-KEPT = frozenset(
-    "name driver pool generation resourceSliceCount metadata spec devices key operator values effect value"
-    " expression cel deviceClassName min".split()
+KEPT = (
+    *("name", "metadata", "spec", "driver", "pool", "generation", "resourceSliceCount", "devices"),
+    *("key", "operator", "values", "effect", "value", "min", "deviceClassName", "cel", "expression"),
 )
 """Members without which a case would be no case; Go and Python differ in what they take in their place."""
 

@@ -7,10 +7,9 @@ import random
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from oracle.offers import CAPACITIES, CLASSES, DRIVERS, MODELS, Offers
-
 from jackfield.codec import Raw
 from jackfield.codec.cases import GATES
+from oracle.offers import CAPACITIES, CLASSES, DRIVERS, Offers
 
 T = TypeVar("T")
 
@@ -79,7 +78,9 @@ class _World:
             "name": name,
             "features": self._features,
             "classes": self._classes(),
-            "claims": [self._claim(number) for number in range(self._chance.choices((1, 2, 3), (6, 3, 1))[0])],
+            "claims": [
+                self._claim(number) for number in range(self._chance.choices((1, 2, 3), (6, 3, 1))[0])
+            ],
             "slices": slices,
             **self._held(devices),
         }
@@ -107,7 +108,9 @@ class _World:
             if self._often(0.02):
                 spec["selectors"] = [_selector(self._chance.choice(FAILING))]
             if self._often(0.3):
-                spec["config"] = [_config(driver or "any.example.com", {"of": name, "n": n}) for n in range(2)]
+                spec["config"] = [
+                    _config(driver or "any.example.com", {"of": name, "n": n}) for n in range(2)
+                ]
             classes.append({"metadata": {"name": name}, "spec": spec})
         return classes
 
@@ -121,7 +124,10 @@ class _World:
             name = f"{driver}/{pool}/{device['name']}"
             if device.get("allowMultipleAllocations") and self._often(0.3):
                 shares.append(f"{name}/share-{len(shares)}")
-                used = {one: self._chance.choice(("1Gi", "8Gi", "500m", "3")) for one in device.get("capacity", {})}
+                used = {
+                    one: self._chance.choice(("1Gi", "8Gi", "500m", "3"))
+                    for one in device.get("capacity", {})
+                }
                 if used:
                     capacity[name] = used
             elif self._often(0.15):
@@ -137,7 +143,9 @@ class _World:
     # --- what is asked for
 
     def _claim(self, number: int) -> Raw:
-        requests = [self._request(index) for index in range(self._chance.choices((1, 2, 3, 4), (6, 4, 2, 1))[0])]
+        requests = [
+            self._request(index) for index in range(self._chance.choices((1, 2, 3, 4), (6, 4, 2, 1))[0])
+        ]
         devices: Raw = {"requests": requests}
         names = [name for one in requests for name in _names(one)]
         if self._often(0.35):
@@ -154,16 +162,26 @@ class _World:
         name = f"request-{index}"
         if self._often(0.25):
             alternatives = range(self._chance.randint(1, 3))
-            return {"name": name, "firstAvailable": [{"name": f"sub-{n}", **self._ask()} for n in alternatives]}
+            return {
+                "name": name,
+                "firstAvailable": [{"name": f"sub-{n}", **self._ask()} for n in alternatives],
+            }
         exactly = self._ask()
         if self._often(0.1):
-            exactly["adminAccess"] = self._often(0.8)
+            # The gate is on for good; without it even "false" would be refused, which no cluster can show.
+            exactly["adminAccess"] = self._often(0.8) or "DRAAdminAccess" not in self._features
         return {"name": name, "exactly": exactly}
 
     def _ask(self) -> Raw:
-        ask: Raw = {"deviceClassName": self._chance.choices([*CLASSES, "no-such-class"], (8, 4, 2, 3, 0.1))[0]}
+        ask: Raw = {
+            "deviceClassName": self._chance.choices([*CLASSES, "no-such-class"], (8, 4, 2, 3, 0.1))[0]
+        }
         count = self._chance.choices((1, 2, 3, 5, 33), (10, 5, 3, 1, 0.1))[0]
-        ask |= {"allocationMode": "All"} if self._often(0.15) else {"allocationMode": "ExactCount", "count": count}
+        ask |= (
+            {"allocationMode": "All"}
+            if self._often(0.15)
+            else {"allocationMode": "ExactCount", "count": count}
+        )
         extras: Sequence[tuple[float, str, Callable[[], object]]] = (
             (0.5, "selectors", self._selectors),
             (0.3, "tolerations", lambda: [self._toleration() for _ in range(self._chance.randint(1, 2))]),
@@ -209,6 +227,3 @@ def _config(driver: str, parameters: Raw) -> Raw:
 def _names(request: Raw) -> list[str]:
     subs = [f"{request['name']}/{one['name']}" for one in request.get("firstAvailable", ())]
     return [request["name"], *subs]
-
-
-__all__ = ["MODELS", "Worlds"]

@@ -51,7 +51,8 @@ def too_long(number: int) -> bytes:
 def allocation(line: bytes, profile: allocate.Profile, *, explain: bool = False) -> Raw:
     """Return `results` and `error`; where nothing is allocated, with `explain` also why, and in words."""
     case = cases.read(cases.AllocateCase, line)
-    allocator = allocate.Allocator(case.slices, case.classes_by_name(), case.allocated(), case.gates(profile))
+    gates = case.gates(profile)
+    allocator = allocate.Allocator(case.slices, case.classes_by_name(), case.allocated(gates), gates)
     filled = _outcome(allocator, case)
     if explain and filled["results"] is None:
         why = allocate.why(allocator, case.claims, case.node)

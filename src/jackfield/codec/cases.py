@@ -79,25 +79,29 @@ class AllocateCase(Wire, frozen=True):
     allocated_shared_device_ids: tuple[str, ...] = msgspec.field(default=(), name="allocatedSharedDeviceIDs")
     aggregated_capacity: Mapping[str, Mapping[str, str]] = {}
 
-    def allocated(self) -> allocate.Allocated:
+    def allocated(self, features: allocate.Features) -> allocate.Allocated:
         """What other claims hold; raises BadLine."""
-        return allocate.Allocated(
-            frozenset(
-                _device(f"allocatedDevices[{number}]", text)
-                for number, text in enumerate(self.allocated_devices)
-            ),
-            frozenset(
-                _share(f"allocatedSharedDeviceIDs[{number}]", text)
-                for number, text in enumerate(self.allocated_shared_device_ids)
-            ),
-            {
-                _device("aggregatedCapacity", text): {
-                    name: _quantity(f"aggregatedCapacity[{text}][{name}]", amount)
-                    for name, amount in used.items()
-                }
-                for text, used in self.aggregated_capacity.items()
-            },
+        whole = frozenset(
+            _device(f"allocatedDevices[{number}]", text) for number, text in enumerate(self.allocated_devices)
         )
+        shares = frozenset(
+            _share(f"allocatedSharedDeviceIDs[{number}]", text)
+            for number, text in enumerate(self.allocated_shared_device_ids)
+        )
+        capacity: dict[DeviceID, dict[str, quantity.Quantity]] = {
+            _device("aggregatedCapacity", text): {
+                name: _quantity(f"aggregatedCapacity[{text}][{name}]", amount)
+                for name, amount in used.items()
+            }
+            for text, used in self.aggregated_capacity.items()
+        }
+        if features.consumable_capacity:
+            return allocate.Allocated(whole, shares, capacity)
+        # A scheduler without the gate tells its allocator of no shares, which to it are whole devices. An allocator
+        # that is told of them all the same counts their counters, and nothing else.
+        for device, _ in shares:
+            capacity.setdefault(device, {})
+        return allocate.Allocated(whole, frozenset(), capacity)
 
     def gates(self, profile: allocate.Profile) -> allocate.Features:
         """The gates that are on, in that release; raises BadLine for one that does not exist."""

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 
+from jackfield.controllers import events
 from jackfield.controllers.store import Store
 from jackfield.model.claim import ATTEMPTS, ResourceClaim
 from jackfield.model.composition import (
@@ -24,6 +25,7 @@ from jackfield.model.composition import (
     ComposableResource,
     ResourceState,
 )
+from jackfield.model.event import Event
 from jackfield.model.fabric import Done, Failed, Order, Progress, Working
 from jackfield.model.host import Facts, Prepared
 from jackfield.model.meta import Condition, Object, with_condition
@@ -64,6 +66,7 @@ from jackfield.model.plan import (
     WriteCDI,
 )
 from jackfield.model.pod import Pod
+from jackfield.model.policy import READY
 from jackfield.model.slice import ResourceSlice
 from jackfield.model.taint import DeviceTaintRule
 from jackfield.model.view import Delta
@@ -226,7 +229,15 @@ async def _set_condition(action: SetCondition, hands: Hands) -> None:
         manager=f"jackfield/{action.devices[0].pool}",
         status=True,
     )
-    _know(hands, await hands.world.cluster.write(patch))
+    claim = await hands.world.cluster.write(patch)
+    _know(hands, claim)
+    devices_said = ", ".join(one.device for one in action.devices)
+    event = Event(
+        type="Normal" if action.type == READY else "Warning",
+        reason=action.type,
+        message=f"{devices_said}: {action.message}",
+    )
+    await events.tell(hands.world.cluster, hands.world.clock, claim, event)
 
 
 def _condition(hands: Hands, kind: str, message: str) -> dict[str, object]:

@@ -10,7 +10,7 @@ from jackfield.core.allocate import result
 from jackfield.core.allocate.features import Features
 from jackfield.core.allocate.gathering import Pools, Seen
 from jackfield.core.allocate.outcome import NoFit, Reason
-from jackfield.core.allocate.requests import Reader, Wish
+from jackfield.core.allocate.requests import Reader, UnreadableError, Wish
 from jackfield.core.allocate.search import Outcome, Search
 from jackfield.core.allocate.selectors import Selectors
 from jackfield.core.allocate.state import Allocated
@@ -73,7 +73,14 @@ class Allocator:
     def search(self, claims: Sequence[ResourceClaim], node: Node) -> Search:
         """Return the search for these claims on the node, not begun."""
         seen = self.pools.seen(node)
-        return Search(self.wishes(claims), seen, self.usage, self.features)
+        wishes: list[Wish] = []
+        for claim in claims:
+            try:
+                wishes.append(self._reader.wish(claim))
+            except UnreadableError as error:
+                Search(wishes, seen, self.usage, self.features).check(error)
+                raise
+        return Search(wishes, seen, self.usage, self.features)
 
     def wishes(self, claims: Sequence[ResourceClaim]) -> tuple[Wish, ...]:
         """Return the claims, read."""

@@ -80,6 +80,16 @@ class Wish(msgspec.Struct, frozen=True, eq=False):
     requests: tuple[Request, ...]
 
 
+class UnreadableError(AllocationError):
+    """A claim that could be read only in part. What was read may hold an error that upstream meets first."""
+
+    def __init__(self, words: str, asks: Iterable[Ask], wish: Wish | None) -> None:
+        super().__init__(words)
+        self.asks = tuple(asks)
+        self.wish = wish
+        """The claim, where all its requests could be read."""
+
+
 class Reader:
     """Reads claims, given the classes and gates of one cycle."""
 
@@ -94,10 +104,18 @@ class Reader:
         """Return what the claim asks for; raises AllocationError where nobody could tell."""
         known = self._wishes.get(id(claim))
         if known is None:
-            self._check_constraints(claim)
-            requests = tuple(self._request(claim, one) for one in claim.spec.devices.requests)
-            known = self._wishes[id(claim)] = Wish(claim, requests)
+            known = self._wishes[id(claim)] = self._read(claim)
         return known
+
+    def _read(self, claim: ResourceClaim) -> Wish:
+        asks: list[Ask] = []
+        wish: Wish | None = None
+        try:
+            wish = Wish(claim, tuple(self._request(claim, one, asks) for one in claim.spec.devices.requests))
+            self._check_constraints(claim)
+        except AllocationError as error:
+            raise UnreadableError(str(error), asks, wish) from error
+        return wish
 
     def _check_constraints(self, claim: ResourceClaim) -> None:
         for index, one in enumerate(claim.spec.devices.constraints):
@@ -106,21 +124,21 @@ class Reader:
                     f"claim {claim.key}, constraint #{index}: empty constraint (unsupported constraint type?)"
                 )
 
-    def _request(self, claim: ResourceClaim, request: DeviceRequest) -> Request:
+    def _request(self, claim: ResourceClaim, request: DeviceRequest, read: list[Ask]) -> Request:
         where = f"claim {claim.key}, request {request.name}"
         if not request.first_available:
             if request.exactly is None:
                 raise AllocationError(f"{where}: missing device class name (unsupported request type?)")
             self._check_capacity(where, request.exactly.capacity)
-            return Request(
-                request.name, (self._ask(claim, request.name, request.exactly),), prioritized=False
-            )
+            read.append(self._ask(claim, request.name, request.exactly))
+            return Request(request.name, (read[-1],), prioritized=False)
         if not self._features.prioritized_list:
             raise AllocationError(f"{where}: has subrequests, but the DRAPrioritizedList feature is disabled")
         for one in request.first_available:
             self._check_capacity(f"claim {claim.key}, subrequest {one.name}", one.capacity)
-        asks = tuple(self._ask(claim, request.name, one) for one in request.first_available)
-        return Request(request.name, asks, prioritized=True)
+        for one in request.first_available:
+            read.append(self._ask(claim, request.name, one))  # noqa: PERF401 - the next one may raise
+        return Request(request.name, tuple(read[-len(request.first_available) :]), prioritized=True)
 
     def _check_capacity(self, where: str, capacity: CapacityRequirements | None) -> None:
         if capacity is not None and not self._features.consumable_capacity:

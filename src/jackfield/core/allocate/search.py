@@ -17,7 +17,7 @@ from jackfield.core.allocate.gathering import Seen
 from jackfield.core.allocate.offers import Entry
 from jackfield.core.allocate.outcome import AllocationError
 from jackfield.core.allocate.pools import Candidate, Pool, PoolState
-from jackfield.core.allocate.requests import Ask, Request, Wish
+from jackfield.core.allocate.requests import Ask, Request, UnreadableError, Wish
 from jackfield.core.allocate.usage import Usage
 from jackfield.model.policy import CLAIM_DEVICES_MAX
 
@@ -66,8 +66,7 @@ class Search:
 
     def run(self, checks_max: int = CHECKS_MAX) -> Outcome:
         """Search, and leave the devices in `attempt`. Raises AllocationError where upstream does."""
-        for wish in self._wishes:
-            self._check_count(wish)
+        self.check()
         stack = [self._claim(0)]
         answer: Outcome | None = None
         while stack:
@@ -87,6 +86,17 @@ class Search:
         return answer
 
     # --- before the search
+
+    def check(self, unreadable: UnreadableError | None = None) -> None:
+        """Raise the first error there is: upstream reads a request, counts what `All` means, and reads the next."""
+        for wish in self._wishes:
+            self._check_count(wish)
+        if unreadable is None:
+            return
+        for ask in unreadable.asks:
+            self.count(ask)
+        if unreadable.wish is not None:
+            self._check_count(unreadable.wish)
 
     def _check_count(self, wish: Wish) -> None:
         least = sum(min(self.count(ask) for ask in request.asks) for request in wish.requests)

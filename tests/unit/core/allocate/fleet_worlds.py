@@ -63,35 +63,57 @@ class Stage(msgspec.Struct):
     features: allocate.Features
 
 
+KINDS: Final = ("plain",) * 8 + ("unique", "tainted", "noted", "shared", "waiting", "bound")
+
+
+@st.composite
+def single(draw: st.DrawFn, name: str, *, counted: bool = False) -> Device:
+    """Return a device; now and then it lacks what selectors ask for, or is special in another way."""
+    one = device(
+        name,
+        model=draw(st.sampled_from(("a", "a", "a", "b", "b", ""))),
+        numa=draw(st.sampled_from((0, 1, 1, None))),
+        memory=draw(st.sampled_from(("1Gi", "4Gi"))),
+    )
+    if counted:
+        amount = draw(st.sampled_from(("", "1Gi", "2Gi")))
+        one = replace(one, consumes_counters=consumes(amount) if amount else ())
+    return _special(one, draw(st.sampled_from(KINDS)))
+
+
 @st.composite
 def devices(draw: st.DrawFn, *, counted: bool = False) -> tuple[Device, ...]:
-    """Return up to four devices; now and then one lacks what selectors ask for, or is special in another way."""
-    found: list[Device] = []
-    for number in range(draw(st.integers(0, 4))):
-        one = device(
-            f"d{number}",
-            model=draw(st.sampled_from(("a", "a", "a", "b", "b", ""))),
-            numa=draw(st.sampled_from((0, 1, None))),
-            memory=draw(st.sampled_from(("1Gi", "4Gi"))),
-        )
-        kind = draw(st.sampled_from(("plain",) * 8 + ("unique", "tainted", "noted", "shared", "waiting")))
-        found.append(
-            _special(one, kind, number, draw(st.sampled_from(("", "1Gi", "2Gi"))) if counted else "")
-        )
-    return tuple(found)
+    """Return up to four devices."""
+    return tuple(draw(single(f"d{at}", counted=counted)) for at in range(draw(st.integers(0, 4))))
 
 
-def _special(one: Device, kind: str, number: int, consumed: str) -> Device:
+@st.composite
+def alike(draw: st.DrawFn, listed: tuple[Device, ...], *, counted: bool) -> tuple[Device, ...]:
+    """Return the same devices but for one thing about one of them."""
+    if not listed:
+        return listed
+    at = draw(st.integers(0, len(listed) - 1))
+    other = draw(single(listed[at].name, counted=counted))
+    field = draw(
+        st.sampled_from(
+            ("attributes", "attributes", "capacity", "taints", "binds_to_node", "consumes_counters")
+        )
+    )
+    changed = replace(listed[at], **{field: getattr(other, field)})
+    return (*listed[:at], changed, *listed[at + 1 :])
+
+
+def _special(one: Device, kind: str) -> Device:
     changes: dict[str, dict[str, object]] = {
         "plain": {},
-        "unique": {"attributes": {**one.attributes, "uuid": DeviceAttribute(string=f"u{number}")}},
+        "unique": {"attributes": {**one.attributes, "uuid": DeviceAttribute(string=one.name)}},
         "tainted": {"taints": (DeviceTaint("broken", effect="NoSchedule"),)},
         "noted": {"taints": (DeviceTaint("broken", effect="None"),)},
         "shared": {"allow_multiple_allocations": True, "capacity": {"memory": DeviceCapacity("4Gi")}},
-        "waiting": {**WAITING, "binds_to_node": bool(number % 2)},
+        "waiting": WAITING,
+        "bound": {**WAITING, "binds_to_node": True},
     }
-    counted = {"consumes_counters": consumes(consumed)} if consumed else {}
-    return replace(one, **changes[kind], **counted)
+    return replace(one, **changes[kind])
 
 
 @st.composite
@@ -149,9 +171,9 @@ def nodes(draw: st.DrawFn) -> list[Node]:
 @st.composite
 def offers(draw: st.DrawFn) -> list[ResourceSlice]:
     """Return slices for all nodes there may be."""
-    shapes = draw(st.lists(devices(), min_size=1, max_size=2))
-    if draw(st.integers(0, 4)) == 0:
-        shapes.append(draw(devices(counted=True)))
+    counted = draw(st.integers(0, 3)) == 0
+    base = draw(devices(counted=counted))
+    shapes = [base, draw(alike(base, counted=counted)), draw(alike(base, counted=counted))]
     found: list[ResourceSlice] = []
     for name in NODES:
         if draw(st.integers(0, 5)):
@@ -193,5 +215,5 @@ def requests(draw: st.DrawFn, name: str) -> DeviceRequest:
 def claims(draw: st.DrawFn, number: int) -> ResourceClaim:
     """Return a claim with one or two requests, and a constraint now and then."""
     wanted = [draw(requests(name)) for name in ("r", "s")[: draw(st.integers(1, 2))]]
-    rules: tuple[tuple[DeviceConstraint, ...], ...] = ((), (), (), (same("numa"),), (different("model"),))
+    rules: tuple[tuple[DeviceConstraint, ...], ...] = ((), (), (same("numa"),), (different("model"),))
     return claim(*wanted, name=f"c{number}", constraints=draw(st.sampled_from(rules)))

@@ -1,0 +1,294 @@
+"""Many nodes at once, by example. That the answers are those of an allocator stands in test_fleet_equality."""
+
+import pytest
+from msgspec.structs import replace
+
+from jackfield.core import allocate
+from jackfield.model.claim import ResourceClaim, ResourceClaimStatus
+from jackfield.model.device import Device
+from jackfield.model.meta import ObjectMeta
+from jackfield.model.names import NodeName
+from jackfield.model.node import Node
+from jackfield.model.quantity import QuantityError
+from jackfield.model.slice import DeviceClass, ResourceSlice
+from unit.core.allocate.small_world import (
+    CLASSES,
+    World,
+    claim,
+    device,
+    devices,
+    every,
+    holding,
+    node,
+    request,
+    selects,
+    slice_,
+    where,
+)
+
+MODEL_A = selects("device.attributes['gpu.example.com'].model == 'a'")
+
+
+def names(*found: str) -> list[NodeName]:
+    return [NodeName(one) for one in found]
+
+
+def own(name: str, listed: tuple[Device, ...]) -> ResourceSlice:
+    return slice_(listed, f"of-{name}", name, node_name=name)
+
+
+def fleet(slices: list[ResourceSlice], nodes: list[Node], *held: ResourceClaim) -> allocate.Fleet:
+    return allocate.Fleet(World(slices, held).allocator(), nodes)
+
+
+def row(*names: str, size: int = 1) -> allocate.Fleet:
+    """Return a fleet of nodes with so many devices each."""
+    listed = devices(*(f"d{number}" for number in range(size)))
+    return fleet([own(name, listed) for name in names], [node(name) for name in names])
+
+
+def held_at(pool: str, *listed: str, name: str = "held", **fields: object) -> ResourceClaim:
+    found = holding(*listed, pool=pool, **fields)
+    return replace(found, metadata=replace(found.metadata, name=name))
+
+
+def given(found: allocate.Fit | allocate.Nowhere) -> str:
+    return found.node if isinstance(found, allocate.Fit) else "nowhere"
+
+
+# --- order
+
+
+def test_the_first_node_in_the_given_order_wins() -> None:
+    found = row("a", "b", "c").first_in([claim(request())], names("c", "a", "b"))
+
+    assert given(found) == "c"
+
+
+def test_no_more_names_are_taken_than_are_needed() -> None:
+    order = iter(names("b", "a"))
+
+    row("a", "b").first_in([claim(request())], order)
+
+    assert list(order) == ["a"]
+
+
+@pytest.mark.parametrize("patience", [0, 1, 9])
+@pytest.mark.parametrize(("start", "first"), [("a", "b"), ("b", "b"), ("c", "e"), ("f", "b")])
+def test_going_round_begins_at_the_named_node_and_ends_before_it(
+    start: str, first: str, patience: int
+) -> None:
+    nodes = row("a", "b", "c", "d", "e", "f")
+    nodes.patience = patience
+    for name in "acdf":
+        nodes.hold(held_at(name, "d0", name=f"of-{name}"))
+
+    assert given(nodes.first_from([claim(request())], NodeName(start))) == first
+
+
+def test_where_no_node_fits_each_reason_says_for_how_many() -> None:
+    twice = (device("same"), device("same"))
+    nodes = fleet([own("a", devices("d")), own("b", twice), own("c", ())], [node(one) for one in "abc"])
+
+    found = nodes.first_from([claim(request(count=2))], NodeName("a"))
+
+    assert found == allocate.Nowhere(((allocate.Reason.INVALID_POOLS, 1), (allocate.Reason.DEVICES, 2)))
+
+
+def test_a_node_that_changes_keeps_its_place_and_a_new_one_comes_last() -> None:
+    nodes = row("a", "b")
+
+    nodes.put_node(node("c"))
+    nodes.put_node(node("a", zone="new"))
+
+    assert list(nodes.fitting([claim(request(count=0))])) == ["a", "b", "c"]
+
+
+def test_nodes_keep_their_order_however_many_go() -> None:
+    everybody = [f"n{number:03}" for number in range(300)]
+    nodes = row(*everybody)
+
+    for name in everybody[:290]:
+        nodes.drop_node(NodeName(name))
+
+    assert list(nodes.fitting([claim(request())])) == everybody[290:]
+    assert given(nodes.first_from([claim(request())], NodeName("n297"))) == "n297"
+
+
+# --- errors
+
+
+def faulty(*sound: str, bad: str) -> allocate.Fleet:
+    """Return nodes of which one has a device without a model, which a selector fails on."""
+    slices = [own(one, (device("d", model="a"),)) for one in sound] + [own(bad, devices("d"))]
+    return fleet(slices, [node(one) for one in sorted((*sound, bad))])
+
+
+@pytest.mark.parametrize("patience", [0, 9])
+def test_an_error_before_the_first_fit_ends_the_cycle(patience: int) -> None:
+    nodes = faulty("b", bad="a")
+    nodes.patience = patience
+
+    with pytest.raises(allocate.AllocationError, match="no such key"):
+        nodes.first_from([claim(request(selectors=MODEL_A))], NodeName("a"))
+    with pytest.raises(allocate.AllocationError, match="no such key"):
+        nodes.first_in([claim(request(selectors=MODEL_A))], names("a", "b"))
+
+
+@pytest.mark.parametrize("patience", [0, 9])
+def test_an_error_behind_the_first_fit_is_not_met(patience: int) -> None:
+    nodes = faulty("b", bad="a")
+    nodes.patience = patience
+
+    assert given(nodes.first_from([claim(request(selectors=MODEL_A))], NodeName("b"))) == "b"
+    assert given(nodes.first_in([claim(request(selectors=MODEL_A))], names("b", "a"))) == "b"
+
+
+def test_whoever_asks_about_all_nodes_meets_every_error() -> None:
+    with pytest.raises(allocate.AllocationError, match=r"gpu\.example\.com/z/d"):
+        faulty("a", "b", bad="z").fitting([claim(request(selectors=MODEL_A))])
+
+
+def test_an_error_is_that_of_the_first_node_that_has_it() -> None:
+    nodes = fleet([own(one, devices("d")) for one in "ab"], [node("b"), node("a")])
+
+    with pytest.raises(allocate.AllocationError, match=r"gpu\.example\.com/b/d"):
+        nodes.fitting([claim(request(selectors=MODEL_A))])
+
+
+def test_a_claim_that_nobody_can_read_is_no_error_where_there_is_no_node() -> None:
+    unknown = claim(request(device_class_name="unknown"))
+
+    assert list(fleet([], []).fitting([unknown])) == []
+    with pytest.raises(allocate.AllocationError, match="could not retrieve device class unknown"):
+        row("a").fitting([unknown])
+
+
+# --- changes
+
+
+def test_what_a_claim_holds_is_no_longer_given() -> None:
+    nodes = row("a", "b")
+
+    nodes.hold(held_at("a", "d0"))
+
+    assert list(nodes.fitting([claim(request())])) == ["b"]
+
+
+def test_a_released_claim_gives_its_devices_back() -> None:
+    nodes = row("a", "b")
+    holder = held_at("a", "d0")
+
+    nodes.hold(holder)
+    nodes.release(holder.key)
+
+    assert list(nodes.fitting([claim(request())])) == ["a", "b"]
+
+
+def test_a_claim_that_is_told_again_holds_what_it_says_now() -> None:
+    nodes = row("a", "b")
+
+    nodes.hold(held_at("a", "d0"))
+    nodes.hold(held_at("b", "d0"))
+
+    assert list(nodes.fitting([claim(request())])) == ["a"]
+
+
+def test_a_claim_without_an_allocation_holds_nothing_any_more() -> None:
+    nodes = row("a")
+
+    nodes.hold(held_at("a", "d0"))
+    nodes.hold(replace(held_at("a"), status=ResourceClaimStatus()))
+
+    assert list(nodes.fitting([claim(request())])) == ["a"]
+
+
+def test_releasing_a_claim_that_holds_nothing_changes_nothing() -> None:
+    nodes = row("a")
+
+    nodes.release(claim(request()).key)
+
+    assert list(nodes.fitting([claim(request())])) == ["a"]
+
+
+def test_a_device_that_two_claims_hold_is_free_when_both_have_let_go() -> None:
+    nodes = row("a")
+    one, other = held_at("a", "d0", name="one"), held_at("a", "d0", name="other")
+
+    nodes.hold(one)
+    nodes.hold(other)
+    nodes.release(one.key)
+    assert list(nodes.fitting([claim(request())])) == []
+
+    nodes.release(other.key)
+    assert list(nodes.fitting([claim(request())])) == ["a"]
+
+
+def test_what_was_in_use_at_the_beginning_stays_in_use() -> None:
+    nodes = fleet([own("a", devices("d0"))], [node("a")], held_at("a", "d0", name="early"))
+
+    nodes.hold(held_at("a", "d0", name="late"))
+    nodes.release(held_at("a", "d0", name="late").key)
+
+    assert list(nodes.fitting([claim(request())])) == []
+
+
+def test_a_claim_that_cannot_be_read_changes_nothing() -> None:
+    nodes = row("a", "b")
+    nodes.hold(held_at("a", "d0"))
+    with pytest.raises(QuantityError):
+        nodes.hold(held_at("b", "d0", share_id="s", consumed_capacity={"memory": "much"}))
+
+    assert list(nodes.fitting([claim(request())])) == ["b"]
+
+
+def test_an_answer_stays_what_it_was() -> None:
+    nodes = row("a", "b", "c")
+    before = nodes.fitting([claim(request())])
+
+    nodes.hold(held_at("a", "d0"))
+    nodes.drop_node(NodeName("b"))
+    nodes.put_node(node("d"))
+
+    assert list(before) == ["a", "b", "c"]
+    assert (len(before), before.first) == (3, "a")
+
+
+def test_new_classes_count_from_the_next_question_on() -> None:
+    nodes = row("a")
+
+    nodes.put_classes({"gpu": DeviceClass(metadata=ObjectMeta(name="gpu"))})
+    assert list(nodes.fitting([claim(request())])) == ["a"]
+
+    nodes.put_classes({"other": CLASSES["gpu"]})
+    with pytest.raises(allocate.AllocationError, match="could not retrieve device class gpu"):
+        nodes.fitting([claim(request())])
+
+
+def test_slices_that_come_and_go_are_seen_by_the_nodes_they_are_for() -> None:
+    slices = [own(name, devices("d0")) for name in "abc"]
+    nodes = fleet(slices, [node(one) for one in "abc"], held_at("c", "d0"))
+    fabric = slice_(devices("f"), "fabric", "fabric", node_selector=where(zone="x"))
+    nodes.put_node(node("c", zone="x"))
+
+    nodes.put_slices(slices[1:])
+    assert list(nodes.fitting([claim(request())])) == ["b"]
+
+    nodes.put_slices([*slices[1:], fabric])
+    assert list(nodes.fitting([claim(request())])) == ["b", "c"]
+
+    nodes.put_slices([*slices, fabric])
+    assert list(nodes.fitting([claim(request())])) == ["a", "b", "c"]
+
+
+def test_all_devices_of_a_node_are_those_of_the_node() -> None:
+    nodes = row("a", "b", size=3)
+
+    found = nodes.first_in([claim(every())], names("b"))
+
+    assert isinstance(found, allocate.Fit)
+    assert [str(one.id) for one in found.allocations[0].devices.results] == [
+        "gpu.example.com/b/d0",
+        "gpu.example.com/b/d1",
+        "gpu.example.com/b/d2",
+    ]
