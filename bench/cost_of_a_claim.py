@@ -7,6 +7,7 @@ scheduler is left out, as it is not ours: the claim is allocated by hand, as kub
 import sys
 from collections.abc import Callable
 from types import FrameType
+from typing import Self
 
 from jackfield.controllers.store import Store
 from jackfield.core import naming
@@ -69,7 +70,7 @@ class Calls:
     def __init__(self) -> None:
         self.count = 0
 
-    def __enter__(self) -> "Calls":
+    def __enter__(self) -> Self:
         sys.setprofile(self._called)
         return self
 

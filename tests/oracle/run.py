@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import islice
 
 import msgspec
@@ -80,10 +81,10 @@ class Comparison:
         for case in smallest:
             small = shrinking.shrunk(case, self.differs) if self.differs(case) else case
             theirs, ours = self.ask([small])[0]
-            print(f"--- differs: {case['name']}", msgspec.json.encode(small).decode(), sep="\n")
+            _say(f"--- differs: {case['name']}\n{msgspec.json.encode(small).decode()}")
             for who, answer in (("kubernetes", theirs), ("jackfield", ours)):
                 kept = {name: value for name, value in answer.items() if name not in small}
-                print(f"{who}: {msgspec.json.encode(kept).decode()}")
+                _say(f"{who}: {msgspec.json.encode(kept).decode()}")
 
     def failed(self) -> bool:
         """Whether they disagree more than docs/dra.md says."""
@@ -99,7 +100,7 @@ def main() -> int:
     try:
         binary = programs.oracle()
     except programs.NoOracleError as error:
-        print(f"NOT COMPARED WITH KUBERNETES: {error}", file=sys.stderr)
+        _say(f"NOT COMPARED WITH KUBERNETES: {error}")
         return 1
     failed = False
     for command, total, draw, compare in (
@@ -107,18 +108,21 @@ def main() -> int:
         ("cel", options.expressions, Expressions(options.seed).case, agreement.evaluations),
     ):
         comparison = Comparison(programs.kubernetes(binary, command), programs.ours(command), compare)
-        comparison.run(
-            (draw(number) for number in range(total)), lambda text, of=command: _progress(of, text)
-        )
-        print(f"{command}, seed {options.seed}: {comparison.summary()}")
+        comparison.run(map(draw, range(total)), partial(_progress, command))
+        _say(f"{command}, seed {options.seed}: {comparison.summary()}")
         comparison.show(options.show)
         failed = failed or comparison.failed()
     return int(failed)
 
 
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
 def _progress(command: str, text: str) -> None:
     if sys.stderr.isatty():
-        print(f"\r{command}: {text}", end="", file=sys.stderr, flush=True)
+        sys.stderr.write(f"\r{command}: {text} ")
 
 
 def _options() -> argparse.Namespace:

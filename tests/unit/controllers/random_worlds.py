@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from jackfield.controllers.store import Store
 from jackfield.core import naming
+from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import FINALIZER, ResourceState
 from jackfield.model.device import Device
 from jackfield.model.fabric import Inventory, Traits
@@ -267,6 +268,9 @@ def _of_fabric(store: Store, fabric: FabricName) -> dict[str, object]:
         f"{fabric} attach": store.attach_seconds(fabric),
         f"{fabric} under way": store.under_way(fabric),
         f"{fabric} nodes": store.nodes_of(fabric),
+        f"{fabric} ahead": [
+            store.ahead(fabric, one) for one in store.all(ResourceClaim) if isinstance(one, ResourceClaim)
+        ],
     }
     for one in POLICY.models:
         kind = one.cdi_model_name

@@ -287,3 +287,13 @@ def test_a_device_that_moves_between_slices_stays_published() -> None:
     store.remove(before)
     assert store.published("GPU-1") == (OTHERS,)
     assert store.slice_with(OTHERS) == after
+
+
+def test_entries_that_wait_for_us_are_no_other_drivers_and_those_without_a_uuid_are_nobodys() -> None:
+    theirs = vendor_slice("GPU-1")
+    (entry,) = theirs.spec.devices
+    ours = replace(entry, binding_conditions=("FabricDeviceReady",))
+    for listed in (ours, replace(entry, attributes={})):
+        store = world(replace(theirs, spec=replace(theirs.spec, devices=(listed,))))
+        assert store.published("GPU-1") == store.published("") == ()
+        assert store.slice_with(OTHERS) is not None

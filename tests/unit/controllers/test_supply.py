@@ -284,6 +284,34 @@ def test_a_fabric_is_congested_when_more_is_waited_for_than_can_be_attached_in_t
     assert store.congested(FABRIC) is congested
 
 
+@pytest.mark.parametrize(
+    ("objects", "congested"),
+    [
+        ((claim("a"),), True),
+        ((resource(state=ResourceState.NEW),), True),
+        ((resource(state=ResourceState.ATTACHING),), True),
+        ((claim("a"), resource()), False),
+        ((resource(state=ResourceState.DETACHING),), False),
+        ((claim("a", admin=True),), False),
+    ],
+    ids=["not ordered yet", "new", "attaching", "attached", "detaching", "admin access"],
+)
+def test_what_is_waited_for_on_a_fabric_of_one_job(objects: tuple[Object, ...], *, congested: bool) -> None:
+    chosen = policy(base=Policy(binding_timeout_seconds=Seconds(1.0)))
+    store = world(*objects, inventories=[inventory(traits=Traits(jobs=1))], policy=chosen)
+    assert store.congested(FABRIC) is congested
+
+
+def test_ahead_of_a_claim_are_orders_under_way_and_older_claims_without_one() -> None:
+    mine = claim("m", devices=["a100-1"], allocated=NOW - 20)
+    older, younger = (claim(f"c{ago}", devices=[f"a100-{ago}"], allocated=NOW - ago) for ago in (30, 10))
+    served = (claim("s", devices=["a100-5"], allocated=NOW - 40), resource("a100-5"))
+    assert world(mine, older, younger, *served).ahead(FABRIC, mine) == 1
+    order = resource("a100-9", state=ResourceState.ATTACHING)
+    assert world(mine, older, younger, *served, order).ahead(FABRIC, mine) == 2
+    assert world(mine).ahead(FABRIC, mine) == 0
+
+
 # --- what an inventory changes
 
 

@@ -4,7 +4,7 @@ Knows what is prepared for a cycle and what for a node, so that asking about the
 not know who asks: kube-scheduler's rules are the only ones here.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from jackfield.core.allocate import result
 from jackfield.core.allocate.features import Features
@@ -73,18 +73,29 @@ class Allocator:
     def search(self, claims: Sequence[ResourceClaim], node: Node) -> Search:
         """Return the search for these claims on the node, not begun."""
         seen = self.pools.seen(node)
-        wishes: list[Wish] = []
-        for claim in claims:
-            try:
-                wishes.append(self._reader.wish(claim))
-            except UnreadableError as error:
-                Search(wishes, seen, self.usage, self.features).check(error)
-                raise
-        return Search(wishes, seen, self.usage, self.features)
+
+        def begun(wishes: Sequence[Wish]) -> Search:
+            return Search(wishes, seen, self.usage, self.features)
+
+        return begun(read(claims, self._reader, begun))
 
     def wishes(self, claims: Sequence[ResourceClaim]) -> tuple[Wish, ...]:
         """Return the claims, read."""
         return tuple(self._reader.wish(claim) for claim in claims)
+
+
+def read(
+    claims: Iterable[ResourceClaim], reader: Reader, search: Callable[[Sequence[Wish]], Search]
+) -> tuple[Wish, ...]:
+    """Return the claims, read; raises the first error that upstream would meet, which may be in the searching."""
+    wishes: list[Wish] = []
+    for claim in claims:
+        try:
+            wishes.append(reader.wish(claim))
+        except UnreadableError as error:
+            search(wishes).check(error)
+            raise
+    return tuple(wishes)
 
 
 def outcome(

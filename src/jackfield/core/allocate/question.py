@@ -5,11 +5,11 @@ Knows what has been answered already, and for which nodes that will do. Must not
 
 from collections.abc import Sequence
 
-from jackfield.core.allocate.allocator import outcome
+from jackfield.core.allocate.allocator import outcome, read
 from jackfield.core.allocate.looks import Condition, Lens, Look
 from jackfield.core.allocate.outcome import AllocationError, NoFit
 from jackfield.core.allocate.requests import Reader, Wish
-from jackfield.core.allocate.roster import Cell, Mark, Member
+from jackfield.core.allocate.roster import Mark, Member
 from jackfield.core.allocate.search import Search
 from jackfield.core.allocate.sights import Common, Sights, View
 from jackfield.model.claim import AllocationResult, ResourceClaim
@@ -32,10 +32,8 @@ class Question:
         """Return what the claims get on this very node."""
         if member.fault:
             raise AllocationError(member.fault)
-        wishes, sights = self._read(), self._sights
-        view = View(member.node, member.sights, sights.pools.places)
-        features = sights.pools.features
-        return outcome(Search(wishes, view, sights.ledger, features), wishes, view, features)
+        wishes, view = self._read(member), self._view(member)
+        return outcome(self._search(wishes, view), wishes, view, self._sights.pools.features)
 
     def fits(self, member: Member) -> Answer:
         """Return what the claims get on this node or on one that looks alike. An error is this node's own.
@@ -44,18 +42,18 @@ class Question:
         """
         if member.fault:
             raise AllocationError(member.fault)
-        look = self._look(member.cell)
+        look = self._look(member)
         known = self._answers.get(look)
         if known is None:
             # An error is not remembered: whoever comes to such a node goes no further.
             known = self._answers[look] = self.answer(member)
         return known
 
-    def _look(self, cell: Cell) -> Look:
+    def _look(self, member: Member) -> Look:
         if self._lens is None:
-            self._lens = self._sights.looks.lens(self._read())
+            self._lens = self._sights.looks.lens(self._read(member))
         lens = self._lens
-        return tuple([self._sight(mark, lens) for mark in cell.marks])
+        return tuple([self._sight(mark, lens) for mark in member.cell.marks])
 
     def _sight(self, mark: Mark, lens: Lens) -> Look:
         match mark:
@@ -66,7 +64,14 @@ class Question:
             case str():
                 return mark
 
-    def _read(self) -> tuple[Wish, ...]:
+    def _read(self, member: Member) -> tuple[Wish, ...]:
         if self._wishes is None:
-            self._wishes = tuple(self._reader.wish(claim) for claim in self._claims)
+            view = self._view(member)
+            self._wishes = read(self._claims, self._reader, lambda wishes: self._search(wishes, view))
         return self._wishes
+
+    def _view(self, member: Member) -> View:
+        return View(member.node, member.sights, self._sights.pools.places)
+
+    def _search(self, wishes: Sequence[Wish], view: View) -> Search:
+        return Search(wishes, view, self._sights.ledger, self._sights.pools.features)
