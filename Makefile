@@ -19,13 +19,13 @@ DEV_STAMP := $(VENV)/.installed-dev
 DEV_GROUP := import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["dev"], sep="\n")
 SAY := printf '\n==> %s\n'
 
-.PHONY: help setup setup-dev demo test check check-format check-lint check-types check-imports check-shape golden bench clean
+.PHONY: help setup setup-dev demo test check check-format check-lint check-types check-imports check-shape golden bench bench-allocator clean
 # Steps share two cores and one screen; `make -k check` shows all that is wrong, not only the first.
 .NOTPARALLEL:
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1 \2/p' Makefile | while read -r make name words; do \
-	    printf '  make %-14s %s\n' "$$name" "$$words"; done
+	    printf '  make %-15s %s\n' "$$name" "$$words"; done
 
 setup: $(USER_STAMP) ## install jackfield into .venv, with CEL
 
@@ -69,6 +69,10 @@ bench: $(DEV_STAMP) ## run every benchmark in bench/
 	[ -e "$$1" ] || { echo 'There is no benchmark in bench/.' >&2; exit 1; }; \
 	total=$$#; number=0; for script; do \
 	    number=$$((number + 1)); $(SAY) "benchmark $$number of $$total: $$script"; $(RUN) "$$script"; done
+
+bench-allocator: $(DEV_STAMP) ## our allocator and Kubernetes' own on the same claims; needs Go for the latter
+	@$(SAY) 'benchmark: bench/allocator.py'
+	@$(RUN) bench/allocator.py
 
 clean: ## remove .venv, caches and builds
 	rm -rf $(VENV) dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -3,6 +3,7 @@
 Knows streams and their limits. Must not know what stands on a line.
 """
 
+import os
 import sys
 from functools import partial
 from typing import BinaryIO
@@ -16,35 +17,36 @@ from jackfield.core.cel import UnavailableError
 
 def allocate(profile: str, *, explain: bool) -> None:
     """Answer what is allocated."""
-    _serve(partial(answers.allocation, profile=Profile(profile), explain=explain))
+    _serve_standard(partial(answers.allocation, profile=Profile(profile), explain=explain))
 
 
 def evaluate(*, explain: bool) -> None:
     """Answer whether selectors match."""
-    _serve(partial(answers.evaluation, explain=explain))
+    _serve_standard(partial(answers.evaluation, explain=explain))
 
 
-def _serve(answer: answers.Answer) -> None:
-    source, sink = sys.stdin.buffer, sys.stdout.buffer
+def serve(
+    source: BinaryIO, sink: BinaryIO, answer: answers.Answer, longest: int = cases.LINE_BYTES_MAX
+) -> None:
+    """Write an answer to each line as soon as it is read; of a line that is too long no more is kept than that."""
     number = 0
-    while line := source.readline(cases.LINE_BYTES_MAX + 1):
+    while line := source.readline(longest + 1):
         number += 1
-        try:
-            sink.write(_reply(line, number, source, answer) + b"\n")
-            sink.flush()
-        except UnavailableError as error:
-            raise click.ClickException(str(error)) from error
-        except BrokenPipeError:
-            # Whoever read the answers has gone, and Python must not try to flush once more on its way out.
-            sys.stdout = None
-            return
+        if len(line) <= longest or line.endswith(b"\n"):
+            reply = answers.reply(line, number, answer)
+        else:
+            while line and not line.endswith(b"\n"):
+                line = source.readline(longest)
+            reply = answers.too_long(number, longest)
+        sink.write(reply + b"\n")
+        sink.flush()
 
 
-def _reply(line: bytes, number: int, source: BinaryIO, answer: answers.Answer) -> bytes:
-    if len(line) <= cases.LINE_BYTES_MAX:
-        return answers.reply(line, number, answer)
-    while not line.endswith(b"\n"):
-        line = source.readline(cases.LINE_BYTES_MAX)
-        if not line:
-            break
-    return answers.too_long(number)
+def _serve_standard(answer: answers.Answer) -> None:
+    try:
+        serve(sys.stdin.buffer, sys.stdout.buffer, answer)
+    except UnavailableError as error:
+        raise click.ClickException(str(error)) from error
+    except BrokenPipeError:
+        # Whoever read the answers has gone. Python flushes once more on its way out: into nothing, then.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -38,11 +38,9 @@ def reply(line: bytes, number: int, answer: Answer) -> bytes:
     return _encoder.encode({**kept, **filled})
 
 
-def too_long(number: int) -> bytes:
-    """Return the answer to a line that was not even read."""
-    return _encoder.encode(
-        {"error": f"is longer than {cases.LINE_BYTES_MAX} bytes, and was not read", "line": number}
-    )
+def too_long(number: int, longest: int) -> bytes:
+    """Return the answer to a line of which only that much was looked at."""
+    return _encoder.encode({"error": f"is longer than {longest} bytes, and was not read", "line": number})
 
 
 # --- allocation

@@ -52,7 +52,10 @@ FEATURES: Final = (
     allocate.Features(partitionable_devices=False),
     allocate.Features(device_taints=False, binding_conditions=False),
 )
-WAITING: Final = {"binding_conditions": ("Ready",), "binding_failure_conditions": ("Failed",)}
+WAITING: Final[dict[str, object]] = {
+    "binding_conditions": ("Ready",),
+    "binding_failure_conditions": ("Failed",),
+}
 
 
 class Stage(msgspec.Struct):

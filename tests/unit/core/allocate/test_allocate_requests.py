@@ -335,3 +335,38 @@ def test_configuration_of_the_claim_goes_along(
 def test_configuration_of_a_class_goes_along_once_with_the_names_of_its_requests() -> None:
     assert config_of(V1_36) == [("FromClass", ("x", "y/one"))]
     assert config_of(V1_37) == [("FromClass", ())]
+
+
+ABSENT = request("absent", device_class_name="absent")
+EMPTY = DeviceConstraint()
+
+
+@pytest.mark.parametrize(
+    ("claims", "words"),
+    [
+        ([claim(every()), claim(ABSENT)], "is currently being updated"),
+        ([claim(ABSENT), claim(every())], "could not retrieve device class"),
+        ([claim(every(), ABSENT)], "is currently being updated"),
+        ([claim(ABSENT, every())], "could not retrieve device class"),
+        ([claim(request(count=33)), claim(ABSENT)], "exceeds the claim limit"),
+        ([claim(request(count=33), ABSENT)], "could not retrieve device class"),
+        ([claim(request(count=33), constraints=[EMPTY])], "exceeds the claim limit"),
+        ([claim(request(), constraints=[EMPTY]), claim(every())], "empty constraint"),
+        (
+            [
+                claim(
+                    first_of(
+                        alternative("a", allocation_mode="All"), alternative("b", device_class_name="absent")
+                    )
+                )
+            ],
+            "is currently being updated",
+        ),
+    ],
+)
+def test_of_several_errors_the_first_is_told_and_counting_comes_before_the_next_reading(
+    claims: list[ResourceClaim], words: str
+) -> None:
+    incomplete = World([slice_(devices("a"), of=2)])
+    with pytest.raises(allocate.AllocationError, match=words):
+        incomplete.gives(*claims)

@@ -5,8 +5,8 @@ from msgspec.structs import replace
 
 from jackfield.core import allocate
 from jackfield.model.claim import ResourceClaim, ResourceClaimStatus
-from jackfield.model.device import Device
-from jackfield.model.meta import ObjectMeta
+from jackfield.model.device import Device, DeviceTaint
+from jackfield.model.meta import NodeSelector, ObjectMeta
 from jackfield.model.names import NodeName
 from jackfield.model.node import Node
 from jackfield.model.quantity import QuantityError
@@ -15,14 +15,17 @@ from unit.core.allocate.small_world import (
     CLASSES,
     World,
     claim,
+    consumes,
     device,
     devices,
     every,
     holding,
     node,
     request,
+    same,
     selects,
     slice_,
+    wants,
     where,
 )
 
@@ -162,6 +165,81 @@ def test_a_claim_that_nobody_can_read_is_no_error_where_there_is_no_node() -> No
     assert list(fleet([], []).fitting([unknown])) == []
     with pytest.raises(allocate.AllocationError, match="could not retrieve device class unknown"):
         row("a").fitting([unknown])
+
+
+# --- what nodes are told apart by
+
+
+GOOD = device("d", model="a", numa=1, memory="4Gi")
+DEFAULT = allocate.Features()
+OFF = allocate.Features(binding_conditions=False, partitionable_devices=False)
+TAINT = DeviceTaint("broken", effect="NoSchedule")
+
+
+@pytest.mark.parametrize(
+    ("other", "wanted", "features"),
+    [
+        pytest.param(replace(GOOD, taints=(TAINT,)), claim(request()), DEFAULT, id="taints"),
+        pytest.param(
+            device("d", model="a", numa=1, memory="1Gi"),
+            claim(request(capacity=wants("2Gi"))),
+            DEFAULT,
+            id="capacity",
+        ),
+        pytest.param(
+            device("d", model="b", numa=1, memory="4Gi"),
+            claim(request(selectors=MODEL_A)),
+            DEFAULT,
+            id="selectors",
+        ),
+        pytest.param(
+            device("d", model="a", memory="4Gi"),
+            claim(request(), constraints=[same("numa")]),
+            DEFAULT,
+            id="constraints",
+        ),
+        pytest.param(
+            replace(GOOD, binding_conditions=("Ready",), binding_failure_conditions=("Failed",)),
+            claim(request()),
+            OFF,
+            id="conditions",
+        ),
+        pytest.param(replace(GOOD, consumes_counters=consumes("1Gi")), claim(request()), OFF, id="counters"),
+    ],
+)
+@pytest.mark.parametrize("good", [{"a", "c"}, {"b", "d"}])
+def test_nodes_that_differ_in_what_a_claim_minds_are_told_apart(
+    other: Device, wanted: ResourceClaim, features: allocate.Features, good: set[str]
+) -> None:
+    slices = [own(name, (GOOD if name in good else other,)) for name in "abcd"]
+    nodes = allocate.Fleet(World(slices, features=features).allocator(), [node(one) for one in "abcd"])
+
+    assert list(nodes.fitting([wanted])) == sorted(good)
+
+
+def test_requests_that_mean_different_devices_see_which_means_which() -> None:
+    two, mixed = (
+        (device("x", model="a"), device("y", model="a")),
+        (device("x", model="a"), device("y", model="b")),
+    )
+    nodes = fleet([own("a", two), own("b", mixed), own("c", two)], [node(one) for one in "abc"])
+    model_b = selects("device.attributes['gpu.example.com'].model == 'b'")
+    both = claim(request("r", selectors=MODEL_A), request("s", selectors=model_b))
+
+    assert list(nodes.fitting([both])) == ["b"]
+
+
+def test_an_allocation_that_cannot_name_its_nodes_is_told_from_one_that_can() -> None:
+    def odd(name: str, *terms: str) -> ResourceSlice:
+        places = [term for one in terms for term in where(zone=one).node_selector_terms]
+        listed = (replace(GOOD, node_selector=NodeSelector(tuple(places))),)
+        return slice_(listed, name, name, node_name=name, per_device_node_selection=True)
+
+    nodes = fleet([odd("a", "z"), odd("b", "z", "y")], [node(one, zone="z") for one in "ab"])
+
+    assert given(nodes.first_in([claim(request())], names("a", "b"))) == "a"
+    with pytest.raises(allocate.AllocationError, match="with 2 terms"):
+        nodes.fitting([claim(request())])
 
 
 # --- changes

@@ -96,10 +96,10 @@ def test_asking_about_all_nodes_costs_the_same_whether_there_are_100_or_2000() -
 
 
 def test_a_claim_that_fits_nowhere_costs_the_same_whether_there_are_100_nodes_or_2000() -> None:
-    def ask(nodes: allocate.Fleet, _: ResourceClaim) -> None:
-        found = nodes.first_from(
-            [wanting(2, "c"), claim(request("many", 32), name="many"), wanting(0, "last")], node("n0050").name
-        )
+    def ask(nodes: allocate.Fleet, wanted: ResourceClaim) -> None:
+        (one,) = wanted.spec.devices.requests
+        selectors = one.exactly.selectors if one.exactly is not None else ()
+        found = nodes.first_from([claim(request(count=32, selectors=selectors))], node("n0050").name)
         assert isinstance(found, allocate.Nowhere)
 
     assert calls(2000, ask) <= RATIO_MAX * calls(100, ask)
