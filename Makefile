@@ -19,7 +19,7 @@ DEV_STAMP := $(VENV)/.installed-dev
 DEV_GROUP := import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["dev"], sep="\n")
 SAY := printf '\n==> %s\n'
 
-.PHONY: help setup setup-dev demo test check check-format check-lint check-types check-imports check-shape golden bench bench-allocator clean
+.PHONY: help setup setup-dev demo test check check-format check-lint check-types check-imports check-shape golden bench bench-allocator oracle oracle-long fuzz clean
 # Steps share two cores and one screen; `make -k check` shows all that is wrong, not only the first.
 .NOTPARALLEL:
 
@@ -73,6 +73,18 @@ bench: $(DEV_STAMP) ## run every benchmark in bench/
 bench-allocator: $(DEV_STAMP) ## our allocator and Kubernetes' own on the same claims; needs Go for the latter
 	@$(SAY) 'benchmark: bench/allocator.py'
 	@$(RUN) bench/allocator.py
+
+oracle: $(DEV_STAMP) ## 1,000 random cases through kube-scheduler's own code and ours; needs Go
+	@$(SAY) 'oracle'
+	@PYTHONPATH=tests $(RUN) -m oracle.run
+
+oracle-long: $(DEV_STAMP) ## the same with 20,000 allocations and 20,000 selectors
+	@$(SAY) 'oracle, the long form'
+	@PYTHONPATH=tests $(RUN) -m oracle.run --allocations 20000 --expressions 20000
+
+fuzz: $(DEV_STAMP) ## 100,000 spoilt lines through the machine interface
+	@$(SAY) 'spoilt lines'
+	@PYTHONPATH=tests $(RUN) -m oracle.fuzz
 
 clean: ## remove .venv, caches and builds
 	rm -rf $(VENV) dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -92,16 +92,13 @@ class Offers:
             case "all":
                 return {"allNodes": True}
             case "selector":
-                return {"nodeSelector": self._node_selector(1)}
+                return {"nodeSelector": {"nodeSelectorTerms": [self._term(_LIKELIHOOD)]}}
             case "perDevice":
                 return {"perDeviceNodeSelection": True}
             case _:
                 return {}
 
-    def _node_selector(self, terms: int) -> Raw:
-        return {"nodeSelectorTerms": [self._term() for _ in range(terms)]}
-
-    def _term(self) -> Raw:
+    def _term(self, likelihood: Sequence[float]) -> Raw:
         if self._often(0.1):
             field = {
                 "key": "metadata.name",
@@ -110,7 +107,7 @@ class Offers:
             }
             return {"matchFields": [field]}
         expressions = [
-            self._chance.choices(_REQUIREMENTS, _LIKELIHOOD)[0] for _ in range(self._chance.randint(1, 2))
+            self._chance.choices(_REQUIREMENTS, likelihood)[0] for _ in range(self._chance.randint(1, 2))
         ]
         return {"matchExpressions": expressions} if self._often(0.98) else {}
 
@@ -134,11 +131,10 @@ class Offers:
             device |= {"bindsToNode": True} if self._often(0.4) else {}
         if per_device:
             device |= self._place_of(self._chance.choice(("here", "here", "there", "all", "selector")))
-            device |= (
-                {"nodeSelector": self._node_selector(2)}
-                if "nodeSelector" in device and self._often(0.1)
-                else {}
-            )
+        if "nodeSelector" in device:
+            # One that cannot be read is met late by Kubernetes and at once by us, and by neither in a cluster.
+            terms = [self._term(_SOUND) for _ in range(2 if self._often(0.1) else 1)]
+            device["nodeSelector"] = {"nodeSelectorTerms": terms}
         return device
 
     def _sample(self, of: Sequence[str]) -> list[str]:
@@ -199,6 +195,7 @@ _REQUIREMENTS: Sequence[Raw] = (
     {"key": "planet", "operator": "Exists", "values": ["bad"]},
 )
 _LIKELIHOOD = (6, 4, 3, 3, 1, 1, 1, 0.05)
+_SOUND = (*_LIKELIHOOD[:-1], 0)
 _POLICIES: Sequence[Raw] = (
     {"default": "1Gi"},
     {"default": "1Gi", "validValues": ["1Gi", "8Gi", "16Gi"]},

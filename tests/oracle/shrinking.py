@@ -4,12 +4,14 @@ Knows trees of JSON and texts of expressions. Must not know what a difference is
 """
 
 import re
+import time
 from collections.abc import Callable, Iterator, Sequence
 
 from jackfield.codec import Raw, copied
 
 Path = tuple[str | int, ...]
 ATTEMPTS_MAX = 3000
+SECONDS_MAX = 60.0
 KEPT = (
     *("name", "metadata", "spec", "driver", "pool", "generation", "resourceSliceCount", "devices"),
     *("key", "operator", "values", "effect", "value", "min", "deviceClassName", "cel", "expression"),
@@ -19,14 +21,15 @@ KEPT = (
 
 def shrunk(case: Raw, differs: Callable[[Raw], bool]) -> Raw:
     """Return the case without all that can be left out while it still differs."""
+    until = time.monotonic() + SECONDS_MAX
     attempts = 0
     smaller = True
-    while smaller and attempts < ATTEMPTS_MAX:
+    while smaller:
         smaller = False
         for candidate in _candidates(case):
             attempts += 1
-            if attempts >= ATTEMPTS_MAX:
-                break
+            if attempts > ATTEMPTS_MAX or time.monotonic() > until:
+                return case
             if differs(candidate):
                 case, smaller = candidate, True
                 break

@@ -37,8 +37,8 @@ def slot_number(name: DeviceID) -> int:
 
 
 def resource(fabric: FabricName, name: DeviceID) -> str:
-    """Return the name of the one ComposableResource of a device (rule 1)."""
-    return f"{fabric}-{name.device}"
+    """Return the name of the one ComposableResource of a device (rule 1); a device's name has no dot."""
+    return f"{name.device}.{fabric}"
 
 
 def taint(resource_name: str) -> str:

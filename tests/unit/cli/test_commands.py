@@ -120,7 +120,7 @@ def test_a_name_that_means_nothing_or_too_much_offers_names() -> None:
 
 def test_a_story_can_be_read_from_what_sim_printed() -> None:
     printed = run("sim", str(GOLDEN / "life_of_a_claim.yaml"), "--json").output
-    done = run("story", "resource/rack-a-a100-0000", "--from", "-", text=printed)
+    done = run("story", "resource/a100-0000.rack-a", "--from", "-", text=printed)
     assert done.exit_code == 0
     assert "FreeResource" in done.output
     bad = run("story", "pod/x/y", "--from", "-", text="no json\n")

@@ -49,7 +49,7 @@ from jackfield.model.plan import (
 from jackfield.model.policy import READY
 from jackfield.testing import builders as b
 
-CR = "rack-a-a100-1"
+CR = "a100-1.rack-a"
 DEVICE = b.device("a100-1")
 CLAIM = Key("default", "c")
 ANY = Version("")

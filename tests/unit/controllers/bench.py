@@ -108,7 +108,7 @@ class Bench:
 
     # --- what is there
 
-    async def resource(self, name: str = "rack-a-a100-1") -> ComposableResource:
+    async def resource(self, name: str = "a100-1.rack-a") -> ComposableResource:
         return await self._same(ComposableResource, named(name))
 
     async def request(self, name: str = "by-hand") -> ComposabilityRequest:

@@ -313,5 +313,5 @@ def _of_device(store: Store, name: DeviceID) -> dict[str, object]:
         f"{name} slice": store.slice_with(name),
         f"{name} claims": store.claims_holding(name),
         f"{name} resource": store.resource_of(name),
-        f"{name} by name": store.resource(f"rack-a-{name.device}") or store.resource(f"hall-{name.device}"),
+        f"{name} by name": store.resource(f"{name.device}.rack-a") or store.resource(f"{name.device}.hall"),
     }

@@ -21,7 +21,7 @@ from jackfield.testing import builders as b
 from unit.controllers.bench import Bench, Heard, play
 
 CLAIM = Key("default", "c")
-CR = named("rack-a-a100-1")
+CR = named("a100-1.rack-a")
 ANY = Version("")
 T = TypeVar("T", bound=Object)
 

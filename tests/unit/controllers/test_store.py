@@ -247,7 +247,7 @@ def test_resources_are_found_by_all_they_are_known_by() -> None:
     user = claim("a", uid="u-a")
     one = resource(physical="1", record=user)
     store = world(one)
-    assert store.resource("rack-a-a100-1") == store.resource_of(device("a100-1")) == one
+    assert store.resource("a100-1.rack-a") == store.resource_of(device("a100-1")) == one
     assert store.resource_with(FABRIC, PhysicalID("1")) == one
     assert store.resource_with(FabricName("rack-b"), PhysicalID("1")) is None
     assert store.resources_on(NODE) == store.resources_of("jackfield-a100-n1") == (one,)

@@ -191,7 +191,7 @@ def test_idle_devices_are_listed_least_recently_used_first() -> None:
     ages = {"a100-1": 10, "a100-2": 30, "a100-3": 20, "a100-4": 30}
     store = world(*(resource(name, used=NOW - ago) for name, ago in ages.items()))
     assert [one.metadata.name for one in store.idle(FABRIC, MODEL)] == [
-        f"rack-a-{name}" for name in ("a100-2", "a100-4", "a100-3", "a100-1")
+        f"{name}.rack-a" for name in ("a100-2", "a100-4", "a100-3", "a100-1")
     ]
 
 
@@ -255,9 +255,9 @@ def test_an_attach_takes(objects: tuple[Object, ...], takes: float) -> None:
 def test_what_is_gone_is_forgotten_as_a_restart_would_forget_it() -> None:
     store = world(attached(1, 10), attached(2, 90))
     assert store.attach_seconds(FABRIC) == 50.0
-    store.forget(ComposableResource, named("rack-a-a100-1"))
+    store.forget(ComposableResource, named("a100-1.rack-a"))
     assert store.attach_seconds(FABRIC) == 90.0
-    store.forget(ComposableResource, named("rack-a-a100-2"))
+    store.forget(ComposableResource, named("a100-2.rack-a"))
     assert store.attach_seconds(FABRIC) == 60.0
 
 

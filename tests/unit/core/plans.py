@@ -5,7 +5,7 @@ from jackfield.model.plan import AnyAction, Plan
 
 
 def steps(plan: Plan) -> tuple[str, ...]:
-    """Return what is done to what, in order: `MarkState Online resource/rack-a-a100-1`."""
+    """Return what is done to what, in order: `MarkState Online resource/a100-1.rack-a`."""
     return tuple(_step(action) for action in plan.actions)
 
 

@@ -32,7 +32,7 @@ from jackfield.model.taint import DeviceTaintRule, DeviceTaintRuleSpec
 from jackfield.testing import builders as b
 from unit.core.plans import reasons, steps, words
 
-CR = "rack-a-a100-1"
+CR = "a100-1.rack-a"
 SEEN = (Condition(VISIBLE, "True"),)
 LET_GO = (Condition(RELEASED, "True"),)
 VENDOR = "gpu.example.com"
@@ -76,7 +76,7 @@ NODE = b.node()
 
 def tainted(ago: float) -> DeviceTaintRule:
     """The rule that keeps the vendor's device from being given away, made so long ago."""
-    meta = ObjectMeta(name="rack-a-a100-1-taint", creation_timestamp=rfc3339(Seconds(b.NOW - ago)))
+    meta = ObjectMeta(name="a100-1.rack-a-taint", creation_timestamp=rfc3339(Seconds(b.NOW - ago)))
     return DeviceTaintRule(
         metadata=meta, spec=DeviceTaintRuleSpec(DeviceTaint("k8s.io/device-uuid", "GPU-7", "NoSchedule"))
     )
@@ -106,18 +106,18 @@ ROWS = {
     # --- the beginning
     "intent is written before the fabric hears": Row(
         (NODE, b.resource(state=ResourceState.NEW)),
-        do=("MarkState Attaching resource/rack-a-a100-1",),
+        do=("MarkState Attaching resource/a100-1.rack-a",),
         says="before the fabric hears",
     ),
     "deleted before anything was ordered": Row(
         (NODE, b.resource(state=ResourceState.NEW, deleted=b.NOW)),
-        do=("FreeResource resource/rack-a-a100-1",),
+        do=("FreeResource resource/a100-1.rack-a",),
         says="nothing was ordered",
     ),
     # --- attaching
     "the manager is asked, again and again": Row(
         (NODE, attaching()),
-        do=("Attach 1 at n1 resource/rack-a-a100-1",),
+        do=("Attach 1 at n1 resource/a100-1.rack-a",),
         wait=("Attaching",),
         says="n1 should have it",
         again_at=AGAIN,
@@ -134,7 +134,7 @@ ROWS = {
     ),
     "another fabric is paused": Row(
         (NODE, attaching()),
-        do=("Attach 1 at n1 resource/rack-a-a100-1",),
+        do=("Attach 1 at n1 resource/a100-1.rack-a",),
         wait=("Attaching",),
         again_at=AGAIN,
         policy=b.policy(base=Policy(fabrics_paused=(FabricName("rack-b"),))),
@@ -152,7 +152,7 @@ ROWS = {
         wait=("Room",),
         says="one of the 1 slots of n1",
         again_at=DEADLINE,
-        attached=(fabric_device("2", order="uid-rack-a-a100-2"),),
+        attached=(fabric_device("2", order="uid-a100-2.rack-a"),),
         slots=1,
     ),
     "what another resource has takes room, whoever ordered it": Row(
@@ -171,7 +171,7 @@ ROWS = {
     ),
     "a node with one slot left has room": Row(
         (NODE, b.resource("a100-2", physical="2"), attaching()),
-        do=("Attach 1 at n1 resource/rack-a-a100-1",),
+        do=("Attach 1 at n1 resource/a100-1.rack-a",),
         wait=("Attaching",),
         again_at=AGAIN,
         attached=(fabric_device("2", order="other"),),
@@ -179,10 +179,10 @@ ROWS = {
     ),
     "a node is full with what was ordered, and the answer is fetched": Row(
         (NODE, attaching()),
-        do=("Attach 1 at n1 resource/rack-a-a100-1",),
+        do=("Attach 1 at n1 resource/a100-1.rack-a",),
         wait=("Attaching",),
         again_at=AGAIN,
-        attached=(fabric_device("1", order="uid-rack-a-a100-1"),),
+        attached=(fabric_device("1", order="uid-a100-1.rack-a"),),
         slots=1,
     ),
     "the last slot is the first one's by name": Row(
@@ -193,17 +193,17 @@ ROWS = {
     ),
     "the last slot is not the last one's by name": Row(
         (NODE, b.resource("a100-9", state=ResourceState.ATTACHING), attaching()),
-        do=("Attach 1 at n1 resource/rack-a-a100-1",),
+        do=("Attach 1 at n1 resource/a100-1.rack-a",),
         wait=("Attaching",),
         again_at=AGAIN,
         slots=1,
     ),
     "the one ahead has its device, which is counted once": Row(
         (NODE, b.resource("a100-0", state=ResourceState.ATTACHING), attaching()),
-        do=("Attach 1 at n1 resource/rack-a-a100-1",),
+        do=("Attach 1 at n1 resource/a100-1.rack-a",),
         wait=("Attaching",),
         again_at=AGAIN,
-        attached=(fabric_device("0", order="uid-rack-a-a100-0"),),
+        attached=(fabric_device("0", order="uid-a100-0.rack-a"),),
         slots=2,
     ),
     # --- visible and online
@@ -211,12 +211,12 @@ ROWS = {
         (NODE, attaching(physical="1")), wait=("Visible",), says="n1 to see 1", again_at=DEADLINE
     ),
     "attached and seen": Row(
-        (NODE, attaching(physical="1", conditions=SEEN)), do=("MarkState Online resource/rack-a-a100-1",)
+        (NODE, attaching(physical="1", conditions=SEEN)), do=("MarkState Online resource/a100-1.rack-a",)
     ),
     "attached, seen, and in the inventory": Row(
         (NODE, attaching(physical="1", conditions=SEEN)),
-        do=("MarkState Online resource/rack-a-a100-1",),
-        attached=(fabric_device("1", order="uid-rack-a-a100-1"),),
+        do=("MarkState Online resource/a100-1.rack-a",),
+        attached=(fabric_device("1", order="uid-a100-1.rack-a"),),
     ),
     "seen on a condition that is not true": Row(
         (NODE, attaching(physical="1", conditions=(Condition(VISIBLE, "False"),))),
@@ -225,7 +225,7 @@ ROWS = {
     ),
     "late, but seen: it serves the next claim": Row(
         (NODE, attaching(physical="1", conditions=SEEN, created=OLD)),
-        do=("MarkState Online resource/rack-a-a100-1",),
+        do=("MarkState Online resource/a100-1.rack-a",),
     ),
     "a vendor's driver is the eye": Row(
         (
@@ -233,7 +233,7 @@ ROWS = {
             b.vendor_slice("GPU-7"),
             b.resource(HANDED, state=ResourceState.ATTACHING, physical="1", uuid="GPU-7"),
         ),
-        do=("MarkState Online resource/rack-a-a100-1",),
+        do=("MarkState Online resource/a100-1.rack-a",),
         policy=vendors(),
     ),
     "a vendor's driver has not seen it": Row(
@@ -264,63 +264,63 @@ ROWS = {
     # --- given up
     "the attach failed: blame, and give back": Row(
         (NODE, attaching(error="no link")),
-        do=("Blame node/n1", "MarkState Detaching resource/rack-a-a100-1"),
+        do=("Blame node/n1", "MarkState Detaching resource/a100-1.rack-a"),
         says="the attach failed: no link",
     ),
     "blamed once": Row(
         (b.node(failures={"a100-1": b.NOW - 100}), attaching(error="no link")),
-        do=("MarkState Detaching resource/rack-a-a100-1",),
+        do=("MarkState Detaching resource/a100-1.rack-a",),
     ),
     "an older blame is another failure": Row(
         (b.node(failures={"a100-1": b.NOW - 101, "a100-2": b.NOW}), attaching(error="no link")),
-        do=("Blame node/n1", "MarkState Detaching resource/rack-a-a100-1"),
+        do=("Blame node/n1", "MarkState Detaching resource/a100-1.rack-a"),
     ),
     "deleted while attaching: the order is closed, not forgotten": Row(
         (NODE, attaching(deleted=b.NOW)),
-        do=("MarkState Detaching resource/rack-a-a100-1",),
+        do=("MarkState Detaching resource/a100-1.rack-a",),
         says="nobody wants it",
     ),
     "deleted while attaching, and late: nobody's fault": Row(
-        (NODE, attaching(deleted=b.NOW, created=OLD)), do=("MarkState Detaching resource/rack-a-a100-1",)
+        (NODE, attaching(deleted=b.NOW, created=OLD)), do=("MarkState Detaching resource/a100-1.rack-a",)
     ),
     "its node is gone": Row(
-        (attaching(error="no link"),), do=("MarkState Detaching resource/rack-a-a100-1",), says="no link"
+        (attaching(error="no link"),), do=("MarkState Detaching resource/a100-1.rack-a",), says="no link"
     ),
     "its node is gone, and nothing failed": Row(
-        (attaching(),), do=("MarkState Detaching resource/rack-a-a100-1",), says="node n1 is gone"
+        (attaching(),), do=("MarkState Detaching resource/a100-1.rack-a",), says="node n1 is gone"
     ),
     "a node that is not ready is waited for": Row(
         (b.node(ready="False"), attaching()),
-        do=("Attach 1 at n1 resource/rack-a-a100-1",),
+        do=("Attach 1 at n1 resource/a100-1.rack-a",),
         wait=("Attaching",),
         again_at=AGAIN,
     ),
     "too late": Row(
         (NODE, attaching()),
-        do=("Blame node/n1", "MarkState Detaching resource/rack-a-a100-1"),
+        do=("Blame node/n1", "MarkState Detaching resource/a100-1.rack-a"),
         says="did not come within 300 s",
         now=DEADLINE,
     ),
     "too late to be seen": Row(
         (NODE, attaching(physical="1", created=OLD)),
-        do=("Blame node/n1", "MarkState Detaching resource/rack-a-a100-1"),
+        do=("Blame node/n1", "MarkState Detaching resource/a100-1.rack-a"),
     ),
     "too late because of a pause": Row(
         (NODE, attaching(created=OLD)),
-        do=("MarkState Detaching resource/rack-a-a100-1",),
+        do=("MarkState Detaching resource/a100-1.rack-a",),
         policy=b.policy(base=Policy(paused=True)),
     ),
     "too late because the manager is silent": Row(
-        (NODE, attaching(created=OLD)), do=("MarkState Detaching resource/rack-a-a100-1",), shown=()
+        (NODE, attaching(created=OLD)), do=("MarkState Detaching resource/a100-1.rack-a",), shown=()
     ),
     "another device than the one meant": Row(
         (NODE, attaching(physical="2", conditions=SEEN)),
-        do=("Blame node/n1", "MarkState Detaching resource/rack-a-a100-1"),
+        do=("Blame node/n1", "MarkState Detaching resource/a100-1.rack-a"),
         says="attached 2 instead of 1",
     ),
     "a device of another model": Row(
         (NODE, attaching(physical="1", conditions=SEEN)),
-        do=("Blame node/n1", "MarkState Detaching resource/rack-a-a100-1"),
+        do=("Blame node/n1", "MarkState Detaching resource/a100-1.rack-a"),
         says="1, which is of model T4",
         attached=(fabric_device("1", model="T4"),),
     ),
@@ -334,7 +334,7 @@ ROWS = {
     "online and wanted": Row((NODE, b.resource(physical="1"))),
     "nobody holds it": Row(
         (NODE, b.resource(physical="1", deleted=b.NOW)),
-        do=("MarkState Detaching resource/rack-a-a100-1",),
+        do=("MarkState Detaching resource/a100-1.rack-a",),
         says="nobody holds it",
     ),
     "a claim is recorded on it": Row(
@@ -344,7 +344,7 @@ ROWS = {
     ),
     "a claim is prepared with it": Row((NODE, b.resource(deleted=b.NOW, holder="u")), wait=("Recorded",)),
     "a claim that was given it on its way out is served by the next one": Row(
-        (NODE, b.claim("c"), b.resource(deleted=b.NOW)), do=("MarkState Detaching resource/rack-a-a100-1",)
+        (NODE, b.claim("c"), b.resource(deleted=b.NOW)), do=("MarkState Detaching resource/a100-1.rack-a",)
     ),
     "a claim has it under its vendor's name": Row(
         (
@@ -359,7 +359,7 @@ ROWS = {
     ),
     "force asks nobody": Row(
         (NODE, b.resource(deleted=b.NOW, force=True, holder="u", record=b.claim("c"))),
-        do=("MarkState Detaching resource/rack-a-a100-1",),
+        do=("MarkState Detaching resource/a100-1.rack-a",),
         says="force_detach was asked for",
     ),
     "force does nothing by itself": Row((NODE, b.resource(force=True))),
@@ -373,19 +373,19 @@ ROWS = {
     ),
     "released": Row(
         (NODE, detaching(conditions=LET_GO)),
-        do=("Detach 1 at n1 resource/rack-a-a100-1",),
+        do=("Detach 1 at n1 resource/a100-1.rack-a",),
         wait=("Detaching",),
         says="its order is to be closed",
         again_at=AGAIN,
     ),
     "released, and nothing was ever attached: the order is closed all the same": Row(
         (NODE, b.resource(state=ResourceState.DETACHING, conditions=LET_GO)),
-        do=("Detach 1 at n1 resource/rack-a-a100-1",),
+        do=("Detach 1 at n1 resource/a100-1.rack-a",),
         wait=("Detaching",),
         again_at=AGAIN,
     ),
     "a node that is gone has released it": Row(
-        (detaching(),), do=("Detach 1 at n1 resource/rack-a-a100-1",), wait=("Detaching",), again_at=AGAIN
+        (detaching(),), do=("Detach 1 at n1 resource/a100-1.rack-a",), wait=("Detaching",), again_at=AGAIN
     ),
     "a node that is gone with a pod bound to it has not": Row(
         (b.pod("p", on="n1"), detaching()), wait=("Released",)
@@ -419,7 +419,7 @@ ROWS = {
             b.claim("c", devices=(f"{VENDOR}/n1/gpu-0",)),
             b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7", force=True),
         ),
-        do=("Detach 1 at n1 resource/rack-a-a100-1",),
+        do=("Detach 1 at n1 resource/a100-1.rack-a",),
         wait=("Detaching",),
         again_at=AGAIN,
         policy=vendors(),
@@ -431,14 +431,14 @@ ROWS = {
             TAINTED,
             b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7"),
         ),
-        do=("Detach 1 at n1 resource/rack-a-a100-1",),
+        do=("Detach 1 at n1 resource/a100-1.rack-a",),
         wait=("Detaching",),
         again_at=AGAIN,
         policy=vendors(),
     ),
     "a vendor's device that is not tainted yet": Row(
         (NODE, b.vendor_slice("GPU-7"), b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7")),
-        do=("PutTaint taint/rack-a-a100-1-taint",),
+        do=("PutTaint taint/a100-1.rack-a-taint",),
         policy=vendors(),
     ),
     "a vendor's device whose taint is fresh": Row(
@@ -454,21 +454,21 @@ ROWS = {
     ),
     "a vendor's device that its driver shows no more": Row(
         (NODE, b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7")),
-        do=("Detach 1 at n1 resource/rack-a-a100-1",),
+        do=("Detach 1 at n1 resource/a100-1.rack-a",),
         wait=("Detaching",),
         again_at=AGAIN,
         policy=vendors(),
     ),
     "a vendor's device where the API has no taint rules": Row(
         (NODE, b.vendor_slice("GPU-7"), b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7")),
-        do=("Detach 1 at n1 resource/rack-a-a100-1",),
+        do=("Detach 1 at n1 resource/a100-1.rack-a",),
         wait=("Detaching",),
         again_at=AGAIN,
         policy=replace(vendors(), taint_rules=False),
     ),
     "a vendor's device that is back in the pool": Row(
         (NODE, TAINTED, b.resource(HANDED, state=ResourceState.DELETING)),
-        do=("DropTaint taint/rack-a-a100-1-taint", "FreeResource resource/rack-a-a100-1"),
+        do=("DropTaint taint/a100-1.rack-a-taint", "FreeResource resource/a100-1.rack-a"),
         policy=vendors(),
     ),
     "a model that has left the policy is still released by our plugin": Row(
@@ -476,7 +476,7 @@ ROWS = {
     ),
     "closed": Row(
         (NODE, b.resource(state=ResourceState.DELETING)),
-        do=("FreeResource resource/rack-a-a100-1",),
+        do=("FreeResource resource/a100-1.rack-a",),
         says="nothing of it is attached",
     ),
 }

@@ -60,17 +60,17 @@ def test_a_manager_that_chooses_is_told_the_model_only() -> None:
 def test_a_manager_that_chooses_is_told_which_device_comes_back() -> None:
     shown = b.inventory(traits=Traits(chooses_device=True))
     there = b.world(NODE, detaching(conditions=LET_GO), inventories=(shown,))
-    assert steps(attach.decide(there, CR, POLICY, b.NOW)) == ("Detach 1 at n1 resource/rack-a-a100-1",)
+    assert steps(attach.decide(there, CR, POLICY, b.NOW)) == ("Detach 1 at n1 resource/a100-1.rack-a",)
 
 
 def test_a_device_that_is_no_longer_shown_is_still_named() -> None:
     there = b.world(NODE, detaching(conditions=LET_GO), inventories=(b.inventory(models={}),))
-    assert steps(attach.decide(there, CR, POLICY, b.NOW)) == ("Detach 1 at n1 resource/rack-a-a100-1",)
+    assert steps(attach.decide(there, CR, POLICY, b.NOW)) == ("Detach 1 at n1 resource/a100-1.rack-a",)
 
 
 def test_a_node_whose_slots_nobody_knows_is_not_full() -> None:
     there = b.world(NODE, attaching(), inventories=(b.inventory(machines=()),))
-    assert steps(attach.decide(there, CR, POLICY, b.NOW)) == ("Attach 1 at n1 resource/rack-a-a100-1",)
+    assert steps(attach.decide(there, CR, POLICY, b.NOW)) == ("Attach 1 at n1 resource/a100-1.rack-a",)
 
 
 def test_a_detach_names_the_order_that_attached_the_device_and_its_force() -> None:
@@ -112,9 +112,9 @@ BLIND = Traits(chooses_device=True, knows_orders=False)
 @pytest.mark.parametrize(
     ("found", "do"),
     [
-        (attaching(), ("Attach A100 at n1 resource/rack-a-a100-1",)),
-        (detaching(conditions=LET_GO), ("MarkState Deleting resource/rack-a-a100-1",)),
-        (attaching(deleted=b.NOW), ("MarkState Detaching resource/rack-a-a100-1",)),
+        (attaching(), ("Attach A100 at n1 resource/a100-1.rack-a",)),
+        (detaching(conditions=LET_GO), ("MarkState Deleting resource/a100-1.rack-a",)),
+        (attaching(deleted=b.NOW), ("MarkState Detaching resource/a100-1.rack-a",)),
         (attaching(deleted=b.NOW, sent=f"attach {point(b.NOW - 9)}"), ()),
     ],
 )
@@ -168,7 +168,7 @@ HERE = (
     ],
 )
 def test_a_change_wakes_the_resources_it_is_about(delta: Delta, woken: tuple[str, ...]) -> None:
-    assert attach.wakes(b.world(*HERE), POLICY, delta) == tuple(f"rack-a-{one}" for one in woken)
+    assert attach.wakes(b.world(*HERE), POLICY, delta) == tuple(f"{one}.rack-a" for one in woken)
 
 
 def test_what_is_on_no_node_wakes_nobody() -> None:
@@ -182,6 +182,6 @@ def test_two_models_do_not_share_an_order() -> None:
     policy = b.policy("A100", DeviceModel(1, ModelName("CXL"), "cxl", type="cxlmemory"))
     found = b.resource("cxl-3", state=ResourceState.ATTACHING, model="CXL")
     there = b.world(NODE, found, inventories=(b.inventory(models={"A100": 2, "CXL": 1}),), policy=policy)
-    (action,) = attach.decide(there, "rack-a-cxl-3", policy, b.NOW).actions
+    (action,) = attach.decide(there, "cxl-3.rack-a", policy, b.NOW).actions
     assert isinstance(action, Attach)
     assert (action.order.model, action.order.device) == ("CXL", "3")

@@ -45,11 +45,11 @@ FOUR = b.inventory(models={"A100": 4})
 
 
 def put(number: int) -> str:
-    return f"PutResource on n1 resource/rack-a-a100-{number}"
+    return f"PutResource on n1 resource/a100-{number}.rack-a"
 
 
 def delete(number: int) -> str:
-    return f"DeleteResource resource/rack-a-a100-{number}"
+    return f"DeleteResource resource/a100-{number}.rack-a"
 
 
 def child(number: int, **meta: object) -> ComposableResource:
@@ -136,7 +136,7 @@ CHOSEN = {
     ),
     "a child of another model goes, and another comes": Row(
         (by_hand(1), b.resource("t4-1", model="T4", request="by-hand")),
-        (put(1), "DeleteResource resource/rack-a-t4-1"),
+        (put(1), "DeleteResource resource/t4-1.rack-a"),
     ),
     "a child on the wrong node goes, and another comes": Row(
         (by_hand(1), b.node("n2"), child(2, on="n2")), (put(1), delete(2))
@@ -195,7 +195,7 @@ def test_a_resource_is_named_for_its_device_and_says_whose_it_is() -> None:
         phase=Phase.COMPOSED,
         resource=ComposableResource(
             metadata=ObjectMeta(
-                name="rack-a-cxl-1",
+                name="cxl-1.rack-a",
                 labels={MANAGED_BY: "by-hand"},
                 annotations={DEVICE: "fabric.jackfield.dev/rack-a/cxl-1"},
                 finalizers=(FINALIZER,),
@@ -215,7 +215,7 @@ def test_a_deletion_names_the_version_and_who_does_not_want_it() -> None:
     plan = compose.decide(b.world(*STAGE, by_hand(0), child(1, version="9")), "by-hand", POLICY, b.NOW)
     assert plan.actions[0] == DeleteResource(
         phase=Phase.DETACHED,
-        resource="rack-a-a100-1",
+        resource="a100-1.rack-a",
         version=Version("9"),
         because="by-hand does not want it any more",
     )
@@ -232,7 +232,7 @@ def test_children_are_shown_as_they_are() -> None:
         version=Version("4"),
         status=ComposabilityRequestStatus(
             state=RequestState.UPDATING,
-            resources={"rack-a-a100-1": ChildStatus("Attaching", "GPU-1", "1", NodeName("n1"), "slow")},
+            resources={"a100-1.rack-a": ChildStatus("Attaching", "GPU-1", "1", NodeName("n1"), "slow")},
             scalar_resource=by_hand(1).spec.resource,
         ),
         because="it is Updating with 1 resources",
@@ -268,8 +268,8 @@ def test_a_request_that_has_all_is_not_looked_at_again() -> None:
     ("there", "do", "wait"),
     [
         ((), ("FreeRequest request/by-hand",), ""),
-        ((child(1), child(2, deleted=b.NOW)), (delete(1),), "rack-a-a100-1, rack-a-a100-2 to be returned"),
-        ((child(1, deleted=b.NOW, state=ResourceState.ATTACHING),), (), "rack-a-a100-1 to be returned"),
+        ((child(1), child(2, deleted=b.NOW)), (delete(1),), "a100-1.rack-a, a100-2.rack-a to be returned"),
+        ((child(1, deleted=b.NOW, state=ResourceState.ATTACHING),), (), "a100-1.rack-a to be returned"),
     ],
 )
 def test_a_request_goes_when_all_its_devices_are_returned(

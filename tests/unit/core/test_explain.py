@@ -55,7 +55,7 @@ from jackfield.testing import builders as b
 
 P, WHY, V, CLAIM, U = Phase.WANTED, "of this", Version("1"), Key("default", "c"), Uid("u")
 DEVICE = b.device("a100-1")
-CR = "rack-a-a100-1"
+CR = "a100-1.rack-a"
 CHOSEN = Order(OrderID("o"), b.FABRIC, b.NODE, b.MODEL, PhysicalID("p1"))
 ANY = Order(OrderID("o"), b.FABRIC, b.NODE, b.MODEL)
 RECORD = Record(CLAIM, U, V)

@@ -15,7 +15,7 @@ from jackfield.model.view import Delta, FactsChanged, InventoryChanged, ObjectCh
 from jackfield.testing import builders as b
 from unit.core.plans import reasons, steps, words
 
-CR = "rack-a-a100-1"
+CR = "a100-1.rack-a"
 ONE = Seen(PhysicalID("1"), "GPU-1", "0000:10:00.0")
 TWO = Seen(PhysicalID("2"), "GPU-2")
 USED = Prepared(Uid("u"), Key("default", "c"), PhysicalID("1"), "fabric.jackfield.dev/rack-a/a100-1")
@@ -35,8 +35,8 @@ class Row(NamedTuple):
     policy: Policy = b.policy()
 
 
-RESCAN, VISIBLY = "Rescan resource/rack-a-a100-1", "MarkVisible resource/rack-a-a100-1"
-LETS_GO = "Release resource/rack-a-a100-1"
+RESCAN, VISIBLY = "Rescan resource/a100-1.rack-a", "MarkVisible resource/a100-1.rack-a"
+LETS_GO = "Release resource/a100-1.rack-a"
 
 ROWS = {
     "nothing is attached yet": Row(b.resource(state=ATTACHING), Facts((ONE,))),
@@ -136,7 +136,7 @@ def test_what_is_seen_is_written_on_the_very_resource_that_was_decided_on() -> N
 
 def test_an_address_that_is_not_known_is_said_to_be_so() -> None:
     there = b.world(b.resource("a100-2", state=ATTACHING, physical="2"), facts={"n1": Facts((TWO,))})
-    (action,) = hotplug.decide(there, "rack-a-a100-2", b.policy(), b.NOW).actions
+    (action,) = hotplug.decide(there, "a100-2.rack-a", b.policy(), b.NOW).actions
     assert isinstance(action, MarkVisible)
     assert action.message == "seen as GPU-2 at an unknown address"
 
@@ -155,7 +155,7 @@ def test_a_release_carries_version_device_and_force(*, force: bool) -> None:
 @pytest.mark.parametrize(
     ("delta", "woken"),
     [
-        (ObjectChanged(None, b.resource("a100-7")), ("rack-a-a100-7",)),
+        (ObjectChanged(None, b.resource("a100-7")), ("a100-7.rack-a",)),
         (ObjectChanged(None, b.resource("a100-7", on="n2")), ()),
         (ObjectChanged(b.resource("a100-7"), None), ()),
         (ObjectChanged(None, b.node()), ()),

@@ -62,7 +62,7 @@ def staying(found: Kept) -> str:
 
 
 def going(found: Kept) -> dict[str, str]:
-    return {one.metadata.name.removeprefix("rack-a-"): why for one, why in found.going}
+    return {one.metadata.name.removesuffix(".rack-a"): why for one, why in found.going}
 
 
 # --- claims

@@ -84,8 +84,8 @@ def test_a_slot_is_known_by_its_number(name: str, number: int) -> None:
 
 
 def test_a_resource_is_named_for_its_fabric_and_device_alone() -> None:
-    assert naming.resource(RACK, naming.slot(RACK, OURS, 3)) == "rack-a-a100-3"
-    assert naming.resource(RACK, naming.slot(RACK, VENDORS, 3)) == "rack-a-h100-3"
+    assert naming.resource(RACK, naming.slot(RACK, OURS, 3)) == "a100-3.rack-a"
+    assert naming.resource(RACK, naming.slot(RACK, VENDORS, 3)) == "h100-3.rack-a"
 
 
 def test_a_request_is_named_for_node_and_model_and_fits_a_label() -> None:

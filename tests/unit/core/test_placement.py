@@ -336,7 +336,7 @@ def test_what_fits_the_words_of_a_request_is_kept_oldest_first(
     rich: Node = b.node("rich", has={"cpu": "1"})
     row = Row(request_, (), there=(*nodes(*NODES), rich), children=placed(where))
     found = placement.kept(site(row), row.children)
-    assert [one.metadata.name for one in found] == [f"rack-a-a100-{number}" for number in kept]
+    assert [one.metadata.name for one in found] == [f"a100-{number}.rack-a" for number in kept]
 
 
 # --- who goes first

@@ -18,7 +18,7 @@ KEY = Key("default", "c")
 ASKED = PrepareKey(b.NODE, KEY, Uid("u"))
 CLAIM = b.claim("c", uid="u", version="9")
 ONE, TWO = (Seen(PhysicalID(number), f"GPU-{number}") for number in "12")
-HOLD, HOLD_2 = "Hold resource/rack-a-a100-1", "Hold resource/rack-a-a100-2"
+HOLD, HOLD_2 = "Hold resource/a100-1.rack-a", "Hold resource/a100-2.rack-a"
 WRITE = "WriteCDI claim/default/c"
 
 
@@ -118,7 +118,7 @@ def test_the_holder_is_written_by_version_and_the_files_name_the_device_as_the_n
         Hold(
             phase=Phase.PREPARED,
             claim=KEY,
-            resource="rack-a-a100-1",
+            resource="a100-1.rack-a",
             version=Version("7"),
             uid=Uid("u"),
             because="the holder is written before anything is prepared",
@@ -136,7 +136,7 @@ def test_the_holder_is_written_by_version_and_the_files_name_the_device_as_the_n
     )
 
 
-REMOVE, LET_GO = "RemoveCDI claim/default/c", "LetGo resource/rack-a-a100-1"
+REMOVE, LET_GO = "RemoveCDI claim/default/c", "LetGo resource/a100-1.rack-a"
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ REMOVE, LET_GO = "RemoveCDI claim/default/c", "LetGo resource/rack-a-a100-1"
         (
             (online(holder="u"), online("a100-2", holder="u")),
             Facts(),
-            (LET_GO, "LetGo resource/rack-a-a100-2"),
+            (LET_GO, "LetGo resource/a100-2.rack-a"),
         ),
         ((online(holder="v"),), Facts((ONE,), (prepared("v"),)), ()),
         ((online(holder="u", on="n2"),), Facts(), ()),
@@ -184,7 +184,7 @@ def test_what_is_undone_names_the_claim_the_node_and_the_version() -> None:
         LetGo(
             phase=Phase.RELEASED,
             claim=KEY,
-            resource="rack-a-a100-1",
+            resource="a100-1.rack-a",
             version=Version("7"),
             because="nothing is prepared for it any more",
         ),

@@ -59,7 +59,7 @@ def view(row: Row) -> Store:
     return b.world(b.node(), *row.there, inventories=(b.showing(shown, *row.attached),))
 
 
-def decided(row: Row, name: str = "rack-a-a100-0") -> Plan:
+def decided(row: Row, name: str = "a100-0.rack-a") -> Plan:
     there = view(row)
     resource = there.resource(name)
     assert resource is not None
@@ -69,8 +69,8 @@ def decided(row: Row, name: str = "rack-a-a100-0") -> Plan:
     return quiet.detach(there, resource, order, POLICY, b.NOW)
 
 
-ATTACH = "Attach A100 at n1 resource/rack-a-a100-0"
-GONE = "MarkState Deleting resource/rack-a-a100-0"
+ATTACH = "Attach A100 at n1 resource/a100-0.rack-a"
+GONE = "MarkState Deleting resource/a100-0.rack-a"
 
 ATTACHES = {
     "the first call is sent": Row((slot(),), do=(ATTACH,), says="n1 should have it", again_at=SOON),
@@ -114,13 +114,13 @@ ATTACHES = {
             b.resource("a100-1", state=ResourceState.DETACHING),
         ),
         (gpu(1),),
-        do=("Adopt p1 resource/rack-a-a100-5",),
+        do=("Adopt p1 resource/a100-5.rack-a",),
     ),
     "what stands unclaimed fills the slot before anything is sent": Row(
-        (slot(),), (gpu(1),), do=("Adopt p1 resource/rack-a-a100-0",), says="p1 stands unclaimed on n1"
+        (slot(),), (gpu(1),), do=("Adopt p1 resource/a100-0.rack-a",), says="p1 stands unclaimed on n1"
     ),
     "and before anything is repeated": Row(
-        (slot(sent=sent("attach", 900)),), (gpu(1),), do=("Adopt p1 resource/rack-a-a100-0",)
+        (slot(sent=sent("attach", 900)),), (gpu(1),), do=("Adopt p1 resource/a100-0.rack-a",)
     ),
     "what is another's is left alone": Row((slot(),), (gpu(1, ours=False),), do=(ATTACH,), again_at=SOON),
     "what is of another model is left alone": Row(
@@ -139,7 +139,7 @@ ATTACHES = {
     "where one can choose, only the very device is taken": Row(
         (b.resource("a100-p2", state=ResourceState.ATTACHING, sent=sent("attach", 9)),),
         (gpu(1), gpu(2)),
-        do=("Adopt p2 resource/rack-a-a100-p2",),
+        do=("Adopt p2 resource/a100-p2.rack-a",),
         traits=NAMED,
     ),
     "where one can choose, another device is not taken for it": Row(
@@ -155,7 +155,7 @@ DETACHES = {
     "the first call is sent": Row(
         (leaving(physical="p1"),),
         (gpu(1),),
-        do=("Detach p1 at n1 resource/rack-a-a100-0",),
+        do=("Detach p1 at n1 resource/a100-0.rack-a",),
         says="released",
         again_at=SOON,
     ),
@@ -174,7 +174,7 @@ DETACHES = {
     "a call is repeated when all is quiet": Row(
         (leaving(physical="p1", sent=sent("detach", 180)),),
         (gpu(1),),
-        do=("Detach p1 at n1 resource/rack-a-a100-0",),
+        do=("Detach p1 at n1 resource/a100-0.rack-a",),
         says="all is quiet and it is still there",
         again_at=SOON,
     ),
@@ -194,7 +194,7 @@ DETACHES = {
     ),
     "a device that an answer named and nothing shows is asked back": Row(
         (leaving(physical="p1", sent=sent("attach", 9)),),
-        do=("Detach p1 at n1 resource/rack-a-a100-0",),
+        do=("Detach p1 at n1 resource/a100-0.rack-a",),
         says="released",
         again_at=SOON,
     ),
@@ -226,17 +226,17 @@ def test_a_manager_without_ids(row: Row) -> None:
 
 def test_two_slots_never_take_the_same_device() -> None:
     row = Row((slot(0, sent=sent("attach", 9)), slot(1, sent=sent("attach", 9)), slot(2)), (gpu(1), gpu(2)))
-    taken = [steps(decided(row, f"rack-a-a100-{number}")) for number in range(3)]
+    taken = [steps(decided(row, f"a100-{number}.rack-a")) for number in range(3)]
     assert taken == [
-        ("Adopt p1 resource/rack-a-a100-0",),
-        ("Adopt p2 resource/rack-a-a100-1",),
-        ("Attach A100 at n1 resource/rack-a-a100-2",),
+        ("Adopt p1 resource/a100-0.rack-a",),
+        ("Adopt p2 resource/a100-1.rack-a",),
+        ("Attach A100 at n1 resource/a100-2.rack-a",),
     ]
 
 
 def test_a_slot_that_has_its_device_takes_no_other() -> None:
     row = Row((slot(0, physical="p1"), slot(1, sent=sent("attach", 9))), (gpu(1), gpu(2)))
-    assert steps(decided(row, "rack-a-a100-1")) == ("Adopt p2 resource/rack-a-a100-1",)
+    assert steps(decided(row, "a100-1.rack-a")) == ("Adopt p2 resource/a100-1.rack-a",)
 
 
 @pytest.mark.parametrize(
@@ -244,8 +244,8 @@ def test_a_slot_that_has_its_device_takes_no_other() -> None:
     [
         (slot(physical="p1", sent=sent("attach", 9)), (gpu(1),), None, None),
         (slot(), (), None, None),
-        (slot(), (gpu(1),), ("Adopt p1 resource/rack-a-a100-0",), NEVER),
-        (slot(sent=sent("attach", 9)), (gpu(1),), ("Adopt p1 resource/rack-a-a100-0",), NEVER),
+        (slot(), (gpu(1),), ("Adopt p1 resource/a100-0.rack-a",), NEVER),
+        (slot(sent=sent("attach", 9)), (gpu(1),), ("Adopt p1 resource/a100-0.rack-a",), NEVER),
         (slot(sent=sent("attach", 9)), (), (), Seconds(b.NOW + 171)),
         (slot(sent=sent("attach", 180)), (), None, None),
     ],
@@ -257,7 +257,7 @@ def test_an_attach_is_given_up_with_its_device_or_when_none_will_come(
     again_at: Seconds | None,
 ) -> None:
     there = view(Row((found,), attached))
-    resource = there.resource("rack-a-a100-0")
+    resource = there.resource("a100-0.rack-a")
     assert resource is not None
     plan = quiet.unsettled(there, resource, attach.order(resource, POLICY, there), b.NOW)
     assert (steps(plan) if plan is not None else None, plan.again_at if plan is not None else None) == (
@@ -268,7 +268,7 @@ def test_an_attach_is_given_up_with_its_device_or_when_none_will_come(
 
 def test_an_attach_that_was_never_sent_is_given_up_at_once() -> None:
     there = view(Row((slot(),), since=b.NOW - 5))
-    resource = there.resource("rack-a-a100-0")
+    resource = there.resource("a100-0.rack-a")
     assert resource is not None
     assert quiet.unsettled(there, resource, attach.order(resource, POLICY, there), b.NOW) is None
 
@@ -277,7 +277,7 @@ def test_a_machine_that_nobody_knows_has_been_quiet() -> None:
     there = b.world(
         b.node(), slot(sent=sent("attach", 180)), inventories=(b.inventory(traits=SLOTS, machines=()),)
     )
-    resource = there.resource("rack-a-a100-0")
+    resource = there.resource("a100-0.rack-a")
     assert resource is not None
     plan = quiet.attach(there, resource, attach.order(resource, POLICY, there), POLICY, b.NOW)
     assert steps(plan) == (ATTACH,)
@@ -296,7 +296,7 @@ def test_what_is_taken_or_let_go_carries_the_version() -> None:
     (taken,) = decided(Row((slot(version="7"),), (gpu(1),))).actions
     assert taken == Adopt(
         phase=Phase.ATTACHING,
-        resource="rack-a-a100-0",
+        resource="a100-0.rack-a",
         version=Version("7"),
         device=PhysicalID("p1"),
         serial="s1",
@@ -305,7 +305,7 @@ def test_what_is_taken_or_let_go_carries_the_version() -> None:
     (gone,) = decided(Row((leaving(version="8"),))).actions
     assert gone == MarkState(
         phase=Phase.DETACHED,
-        resource="rack-a-a100-0",
+        resource="a100-0.rack-a",
         version=Version("8"),
         state=ResourceState.DELETING,
         because="its device is gone and all is quiet",

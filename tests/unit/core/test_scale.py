@@ -51,7 +51,7 @@ def test_a_claim_is_recorded_on_its_device_before_it_is_answered() -> None:
     assert only(plan(A, resource(version="5"), THERE)) == RecordClaim(
         phase=Phase.BINDABLE,
         claim=A.key,
-        resource="rack-a-a100-1",
+        resource="a100-1.rack-a",
         version=Version("5"),
         record=Record(A.key, A.uid, Version("7")),
         at=NOW,
@@ -111,13 +111,13 @@ def test_a_claim_that_is_ready_is_left_alone() -> None:
             resource(),
             (resource("a100-2", record=A),),
             "Recorded",
-            "rack-a-a100-2 to forget an earlier allocation of this claim",
+            "a100-2.rack-a to forget an earlier allocation of this claim",
         ),
         (
             resource(),
             (resource("a100-2", on="n2", record=A, state=ResourceState.DETACHING),),
             "Recorded",
-            "rack-a-a100-2 to forget an earlier allocation of this claim",
+            "a100-2.rack-a to forget an earlier allocation of this claim",
         ),
     ],
     ids=[
@@ -169,10 +169,10 @@ def test_a_claim_on_several_devices_waits_for_the_last_then_records_all_then_ans
     recorded = [
         action for action in plan(both, first, second, wanted).actions if isinstance(action, RecordClaim)
     ]
-    assert [one.resource for one in recorded] == ["rack-a-a100-1", "rack-a-a100-2"]
+    assert [one.resource for one in recorded] == ["a100-1.rack-a", "a100-2.rack-a"]
     half = only(plan(both, resource(record=both), second, wanted))
     assert isinstance(half, RecordClaim)
-    assert half.resource == "rack-a-a100-2"
+    assert half.resource == "a100-2.rack-a"
     answer = only(plan(both, resource(record=both), resource("a100-2", record=both), wanted))
     assert isinstance(answer, SetCondition)
     assert (answer.type, answer.devices) == (READY, (device("a100-1"), device("a100-2")))
@@ -306,7 +306,7 @@ def test_a_hand_over_ends_when(others: tuple[Object, ...], used: float, because:
         ForgetClaim(
             phase=Phase.RELEASED,
             claim=B.key,
-            resource="rack-a-a100-1",
+            resource="a100-1.rack-a",
             version=Version("5"),
             record=Record(B.key, B.uid, Version("7")),
             devices=(),
@@ -413,7 +413,7 @@ def test_forgetting_asks_for_a_live_read_of_the_claim_by_the_version_seen() -> N
     assert only(found) == ForgetClaim(
         phase=Phase.RELEASED,
         claim=A.key,
-        resource="rack-a-a100-1",
+        resource="a100-1.rack-a",
         version=Version("5"),
         record=Record(A.key, A.uid, Version("7")),
         devices=(device("a100-1"),),

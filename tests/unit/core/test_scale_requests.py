@@ -100,7 +100,7 @@ def test_a_request_shrinks_and_says_who_goes_and_why() -> None:
     found = plan(old, young, request({"a100-1": "a", "a100-2": "b"}))
     put = asked(found)
     assert (put.phase, put.claim.name) == (Phase.DETACHED, "")
-    assert put.because == "rack-a-a100-1 goes: idle for 600 s"
+    assert put.because == "a100-1.rack-a goes: idle for 600 s"
     assert [one.device.device for one in put.request.wanted] == ["a100-2"]
     assert found.again_at == NOW + 500
 
@@ -111,7 +111,7 @@ def test_a_request_for_nothing_is_deleted_by_version() -> None:
         phase=Phase.DETACHED,
         name="jackfield-a100-n1",
         version=Version("9"),
-        because="rack-a-a100-1 goes: idle for 600 s",
+        because="a100-1.rack-a goes: idle for 600 s",
     )
 
 
@@ -158,7 +158,7 @@ def test_in_reschedule_the_victim_is_marked_before_the_request_shrinks() -> None
     idle = resource(SHARED, uuid="GPU-1", used=NOW - 600, version="5")
     assert only(plan(idle, offered, wanted, chosen=VENDORS)) == MarkVictim(
         phase=Phase.DETACHED,
-        resource="rack-a-a100-1",
+        resource="a100-1.rack-a",
         version=Version("5"),
         because="its request is about to shrink by this very device",
     )
@@ -180,7 +180,7 @@ def test_two_models_have_two_requests() -> None:
 def test_room_that_an_idle_device_must_make_is_made() -> None:
     small = inventory(models={"A100": 4}, machines=[Machine(NODE, slots=1)])
     put = asked(plan(A, resource("a100-2", used=NOW), request({"a100-2": "x"}), stage=small))
-    assert put.because == "claim default/a was given a100-1; rack-a-a100-2 goes: a claim needs its room"
+    assert put.because == "claim default/a was given a100-1; a100-2.rack-a goes: a claim needs its room"
 
 
 def test_a_device_in_nobodys_books_is_adopted() -> None:

@@ -50,7 +50,7 @@ def names(plan: Plan) -> str:
 def test_a_device_in_nobodys_books_gets_a_resource_that_knows_its_order() -> None:
     new = ComposableResource(
         metadata=ObjectMeta(
-            name="rack-a-a100-9",
+            name="a100-9.rack-a",
             labels={MANAGED_BY: "jackfield-a100-n1"},
             annotations={DEVICE: "fabric.jackfield.dev/rack-a/a100-9", ORDER: "an-order"},
             finalizers=(FINALIZER,),
@@ -71,7 +71,7 @@ def test_a_manager_that_knows_no_orders_leaves_none_to_be_written() -> None:
 @pytest.mark.parametrize(
     ("objects", "stage", "chosen", "resources"),
     [
-        ((), STAGE, policy(), "rack-a-a100-9"),
+        ((), STAGE, policy(), "a100-9.rack-a"),
         ((), showing(STAGE, replace(FOUND, ours=False)), policy(), ""),
         ((), showing(STAGE, replace(FOUND, node=NodeName("n2"))), policy(), ""),
         ((), showing(STAGE, replace(FOUND, node=NodeName(""))), policy(), ""),
@@ -81,33 +81,33 @@ def test_a_manager_that_knows_no_orders_leaves_none_to_be_written() -> None:
         ((resource("a100-9"),), STAGE, policy(), ""),
         ((resource("a100-9", on="n2"),), STAGE, policy(), ""),
         ((resource("a100-5", uid="an-order"),), STAGE, policy(), ""),
-        ((resource("a100-5", uid="an-order", on="n2"),), STAGE, policy(), "rack-a-a100-9"),
+        ((resource("a100-5", uid="an-order", on="n2"),), STAGE, policy(), "a100-9.rack-a"),
         ((resource("a100-5", state=ResourceState.NEW),), STAGE, policy(), ""),
         ((resource("a100-5", state=ResourceState.ATTACHING),), STAGE, policy(), ""),
         (
             (resource("a100-5", state=ResourceState.ATTACHING, physical="5"),),
             STAGE,
             policy(),
-            "rack-a-a100-9",
+            "a100-9.rack-a",
         ),
         (
             (resource("h100-5", state=ResourceState.ATTACHING, model="H100"),),
             STAGE,
             policy(),
-            "rack-a-a100-9",
+            "a100-9.rack-a",
         ),
-        ((resource("a100-5", state=ResourceState.ONLINE),), STAGE, policy(), "rack-a-a100-9"),
-        ((claim("a", devices=["a100-9"]),), STAGE, policy(), "rack-a-a100-9"),
-        ((), SLOTS, policy(), "rack-a-a100-0"),
-        ((resource("a100-0", physical="y"),), SLOTS, policy(), "rack-a-a100-1"),
-        ((claim("a", devices=["a100-0"]),), SLOTS, policy(), "rack-a-a100-1"),
+        ((resource("a100-5", state=ResourceState.ONLINE),), STAGE, policy(), "a100-9.rack-a"),
+        ((claim("a", devices=["a100-9"]),), STAGE, policy(), "a100-9.rack-a"),
+        ((), SLOTS, policy(), "a100-0.rack-a"),
+        ((resource("a100-0", physical="y"),), SLOTS, policy(), "a100-1.rack-a"),
+        ((claim("a", devices=["a100-0"]),), SLOTS, policy(), "a100-1.rack-a"),
         (
             (),
             inventory(traits=CHOOSING, attached={"x": "n1", "y": "n1"}),
             policy(),
-            "rack-a-a100-0 rack-a-a100-1",
+            "a100-0.rack-a a100-1.rack-a",
         ),
-        ((), inventory(attached={"1": "n1", "2": "n1"}), policy(), "rack-a-a100-1 rack-a-a100-2"),
+        ((), inventory(attached={"1": "n1", "2": "n1"}), policy(), "a100-1.rack-a a100-2.rack-a"),
     ],
     ids=[
         "ours: adopted",
@@ -164,7 +164,7 @@ def test_the_first_device_to_be_quiet_says_when_to_look_again() -> None:
     older = FabricDevice(PhysicalID("8"), MODEL, node=NODE, since=Seconds(NOW - 20))
     old = FabricDevice(PhysicalID("7"), MODEL, node=NODE)
     plan = adopted(stage=showing(inventory(), young, older, old))
-    assert (names(plan), plan.again_at) == ("rack-a-a100-7", NOW + 160)
+    assert (names(plan), plan.again_at) == ("a100-7.rack-a", NOW + 160)
 
 
 def test_when_every_slot_has_an_owner_nothing_is_adopted() -> None:
@@ -172,7 +172,7 @@ def test_when_every_slot_has_an_owner_nothing_is_adopted() -> None:
         resource(f"a100-{number}", on="n2", physical=f"p{number}")
         for number in range(surplus.SLOTS_SEARCHED_MAX)
     ]
-    assert names(adopted(*taken[:-1], stage=SLOTS)) == f"rack-a-a100-{surplus.SLOTS_SEARCHED_MAX - 1}"
+    assert names(adopted(*taken[:-1], stage=SLOTS)) == f"a100-{surplus.SLOTS_SEARCHED_MAX - 1}.rack-a"
     assert adopted(*taken, stage=SLOTS) == Plan()
 
 
@@ -180,7 +180,7 @@ def test_a_device_for_a_vendors_driver_is_adopted_under_its_fabric() -> None:
     chosen = policy(replace(policy().models[0], driver_name="gpu.example.com"))
     (put,) = adopted(chosen=chosen).actions
     assert isinstance(put, PutResource)
-    assert put.resource.metadata.name == "rack-a-a100-9"
+    assert put.resource.metadata.name == "a100-9.rack-a"
     assert put.resource.spec.model == ModelName("A100")
     assert put.resource.device is not None
     assert put.resource.device.pool == "a100-fabricrack-a"

@@ -12,9 +12,10 @@ import msgspec
 
 from jackfield.core.allocate.allocator import Allocator
 from jackfield.core.allocate.gathering import EVERYBODY, Pools
-from jackfield.core.allocate.ledger import Ledger
-from jackfield.core.allocate.looks import Looks
+from jackfield.core.allocate.ledger import Changes, Ledger
+from jackfield.core.allocate.looks import Lens, Looks
 from jackfield.core.allocate.outcome import AllocationError, NoFit, Reason
+from jackfield.core.allocate.panorama import Panorama
 from jackfield.core.allocate.pools import Pool
 from jackfield.core.allocate.question import Question
 from jackfield.core.allocate.requests import Reader
@@ -27,6 +28,9 @@ from jackfield.model.slice import DeviceClass, ResourceSlice
 
 STEPS_MAX: Final = 32
 """So many nodes are visited one by one before those that look alike are passed over together."""
+
+PANORAMAS_MAX: Final = 16
+"""For so many kinds of claim nodes are kept grouped, those that were asked last."""
 
 
 class Fit(msgspec.Struct, frozen=True):
@@ -72,12 +76,12 @@ class Fleet:
 
     Nodes look alike if they see the same pools of others, and pools of their own that differ in names only. Claims
     that mean few devices see fewer differences still. One search is made for all nodes that look alike, so a question
-    costs that many searches and a glance at every distinct kind of node. A claim that comes or goes costs a look at
-    the pools it holds devices of.
+    costs that many searches, and for the first claim of its kind a glance at every distinct kind of node. A claim that
+    comes or goes costs a look at the pools it holds devices of.
 
     Memory grows with nodes and devices, and with what claims hold. Answers of the past are not kept; what is
-    remembered of selectors is bounded by their own limits, by LOOKS_MAX looks, and by WISHES_MAX selections of
-    each pool that nodes share.
+    remembered of selectors is bounded by their own limits, by LOOKS_MAX looks, by WISHES_MAX selections of
+    each pool that nodes share, and by PANORAMAS_MAX groupings of the nodes.
     """
 
     def __init__(self, allocator: Allocator, nodes: Iterable[Node]) -> None:
@@ -91,6 +95,7 @@ class Fleet:
         self._sights = Sights(allocator.pools, Looks(self._features), self._ledger)
         self._roster = Roster()
         self._owners: dict[Pool, list[Member]] = {}
+        self._panoramas: dict[Lens, Panorama] = {}
         for node in nodes:
             self.put_node(node)
 
@@ -115,29 +120,41 @@ class Fleet:
 
     def first_from(self, claims: Sequence[ResourceClaim], start: NodeName) -> Fit | Nowhere:
         """Return the first node that fits, going round once in the fleet's order, from the named node on."""
-        question = self._question(claims)
-        position = self._roster.members[start].position
-        for member in islice(self._roster.walk(position), self.patience):
+        question, first = self._question(claims), self._roster.members[start]
+        for member in islice(self._roster.walk(first.position), self.patience):
             answer = question.fits(member)
             if not isinstance(answer, NoFit):
                 return Fit(member.node.name, answer)
         counts: dict[Reason, int] = {}
-        for member, cell in self._roster.firsts(position):
+        for member, positions in self._groups(question, first):
             answer = question.fits(member)
             if not isinstance(answer, NoFit):
                 return Fit(member.node.name, answer)
-            counts[answer.reason] = counts.get(answer.reason, 0) + len(cell.positions)
+            counts[answer.reason] = counts.get(answer.reason, 0) + len(positions)
         return _nowhere(counts)
 
     def fitting(self, claims: Sequence[ResourceClaim]) -> Fitting:
         """Return all nodes that fit, having asked about every node in the fleet's order."""
-        question = self._question(claims)
+        question, first = self._question(claims), next(self._roster.walk(0), None)
+        groups = () if first is None else self._groups(question, first)
         fitting = [
-            tuple(cell.positions)
-            for member, cell in self._roster.firsts(0)
-            if not isinstance(question.fits(member), NoFit)
+            tuple(positions) for member, positions in groups if not isinstance(question.fits(member), NoFit)
         ]
         return Fitting(self._roster.names, fitting)
+
+    def _groups(self, question: Question, first: Member) -> Iterator[tuple[Member, list[int]]]:
+        """Yield nodes that look alike, those together that come first, going round from one member on."""
+        lens, roster = question.lens(first), self._roster
+        panorama = self._panoramas.pop(lens, None) or Panorama()
+        if len(self._panoramas) >= PANORAMAS_MAX:
+            # The first is the one that was not used for longest.
+            del self._panoramas[next(iter(self._panoramas))]
+        self._panoramas[lens] = panorama
+        panorama.follow(roster, lambda cell: question.look(cell, lens))
+        for position, positions in panorama.firsts(first.position, len(roster.names)):
+            member = roster.there(position)
+            assert member is not None
+            yield member, positions
 
     # --- changes
 
@@ -187,8 +204,11 @@ class Fleet:
         # Readers remember every claim they read; this one lives no longer than the question.
         return Question(claims, Reader(self._classes, self._features, self._selectors), self._sights)
 
-    def _renew(self, pools: Iterable[Pool]) -> None:
-        for pool in pools:
+    def _renew(self, changes: Changes) -> None:
+        members = self._roster.members
+        for pool, entry in changes:
+            if entry is not None and entry.place.node_name in members:
+                self._roster.touch(members[entry.place.node_name].position)
             for member in self._owners.get(pool, ()):
                 for one in member.sights:
                     if isinstance(one, Own) and one.pool is pool and self._sights.renew(one):

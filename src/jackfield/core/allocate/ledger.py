@@ -6,7 +6,7 @@ pools changed, and does the rest.
 
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -21,6 +21,9 @@ from jackfield.model.names import DeviceID, Key
 from jackfield.model.quantity import Quantity
 
 _NOTHING: Final[Mapping[str, Quantity]] = {}
+
+Changes: TypeAlias = tuple[tuple[Pool, Entry | None], ...]
+"""The pools that changed, and their devices that did; none where it is a device that the pool only counts."""
 
 
 class _Part(msgspec.Struct, frozen=True, gc=False):
@@ -90,8 +93,8 @@ class Ledger(Usage):
 
     # --- changes
 
-    def hold(self, claim: ResourceClaim) -> tuple[Pool, ...]:
-        """Count what the claim holds now, instead of what it held before; return the pools that changed."""
+    def hold(self, claim: ResourceClaim) -> Changes:
+        """Count what the claim holds now, instead of what it held before."""
         # Read first: a result that cannot be read changes nothing.
         parts = tuple(_part(one) for one in claim.results if not one.admin_access)
         before = self._claims.pop(claim.key, ())
@@ -99,8 +102,8 @@ class Ledger(Usage):
             self._claims[claim.key] = parts
         return self._exchange(before, parts)
 
-    def release(self, claim: Key) -> tuple[Pool, ...]:
-        """Forget what the claim holds; return the pools that changed."""
+    def release(self, claim: Key) -> Changes:
+        """Forget what the claim holds."""
         return self._exchange(self._claims.pop(claim, ()), ())
 
     def forget(self, pool: Pool) -> None:
@@ -112,7 +115,7 @@ class Ledger(Usage):
                 del self._pools[pool.driver, pool.name]
         self._remaining.pop(pool, None)
 
-    def _exchange(self, old: Iterable[_Part], new: Iterable[_Part]) -> tuple[Pool, ...]:
+    def _exchange(self, old: Iterable[_Part], new: Iterable[_Part]) -> Changes:
         touched: dict[DeviceID, None] = {}
         for sign, parts in ((-1, old), (1, new)):
             for one in parts:
@@ -121,24 +124,23 @@ class Ledger(Usage):
                 self.consumed -= device.consumers > 0
                 device.add(one, sign)
                 self.consumed += device.consumers > 0
-        changed: dict[Pool, None] = {}
+        changed: list[tuple[Pool, Entry | None]] = []
         for id_ in touched:
             if self._devices[id_].idle:
                 del self._devices[id_]
-            for pool in self._pools.get((id_.driver, id_.pool), ()):
-                self._note(pool, id_)
-                changed[pool] = None
+            pools = self._pools.get((id_.driver, id_.pool), ())
+            changed.extend([(pool, self._note(pool, id_)) for pool in pools])
         return tuple(changed)
 
-    def _note(self, pool: Pool, id_: DeviceID) -> None:
+    def _note(self, pool: Pool, id_: DeviceID) -> Entry | None:
         self._remaining.pop(pool, None)
         entry = self._entries[pool].get(id_.device)
-        if entry is None:
-            return
-        if self._is_whole(id_):
-            self._in_pool[pool].add(entry)
-        else:
-            self._in_pool[pool].discard(entry)
+        if entry is not None:
+            if self._is_whole(id_):
+                self._in_pool[pool].add(entry)
+            else:
+                self._in_pool[pool].discard(entry)
+        return entry
 
     def _device(self, id_: DeviceID) -> _Device:
         found = self._devices.get(id_)

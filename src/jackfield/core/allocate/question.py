@@ -9,7 +9,7 @@ from jackfield.core.allocate.allocator import outcome, read
 from jackfield.core.allocate.looks import Condition, Lens, Look
 from jackfield.core.allocate.outcome import AllocationError, NoFit
 from jackfield.core.allocate.requests import Reader, Wish
-from jackfield.core.allocate.roster import Mark, Member
+from jackfield.core.allocate.roster import Cell, Mark, Member
 from jackfield.core.allocate.search import Search
 from jackfield.core.allocate.sights import Common, Sights, View
 from jackfield.model.claim import AllocationResult, ResourceClaim
@@ -40,20 +40,24 @@ class Question:
 
         The first node of its look is searched itself, so for it the answer is to the letter.
         """
-        if member.fault:
-            raise AllocationError(member.fault)
-        look = self._look(member)
+        look = self.look(member.cell, self.lens(member))
         known = self._answers.get(look)
         if known is None:
             # An error is not remembered: whoever comes to such a node goes no further.
             known = self._answers[look] = self.answer(member)
         return known
 
-    def _look(self, member: Member) -> Look:
+    def lens(self, member: Member) -> Lens:
+        """Return how the claims see devices. What keeps the first node from being asked about is raised."""
+        if member.fault:
+            raise AllocationError(member.fault)
         if self._lens is None:
             self._lens = self._sights.looks.lens(self._read(member))
-        lens = self._lens
-        return tuple([self._sight(mark, lens) for mark in member.cell.marks])
+        return self._lens
+
+    def look(self, cell: Cell, lens: Lens) -> Look:
+        """Return what the claims see of nodes that no claim can tell apart."""
+        return tuple([self._sight(mark, lens) for mark in cell.marks])
 
     def _sight(self, mark: Mark, lens: Lens) -> Look:
         match mark:

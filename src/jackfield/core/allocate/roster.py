@@ -14,6 +14,8 @@ from jackfield.model.node import Node
 
 HOLES_MIN: Final = 64
 """So many positions may be empty before nodes move up."""
+CHANGES_MIN: Final = 1_024
+"""So many changes more than there are nodes are remembered before all are forgotten."""
 
 Mark: TypeAlias = Condition | Common | str
 """One thing that a node sees; a text where nobody can tell what it sees."""
@@ -54,7 +56,8 @@ class Member:
 class Roster:
     """All nodes, in the order in which they came; one that comes again keeps its place.
 
-    Memory grows with the nodes alone: there are never more cells than nodes, nor more than twice as many positions.
+    Memory grows with the nodes alone: there are no more cells than nodes, no more than twice as many positions, and not
+    many more changes that are remembered.
     """
 
     def __init__(self) -> None:
@@ -63,6 +66,8 @@ class Roster:
         self.names: list[NodeName] = []
         """By position. A position is never given to another node, so answers may keep the list."""
         self._there: list[Member | None] = []
+        self._changed: list[int] = []
+        self._forgotten = 0
 
     def put(self, node: Node) -> Member:
         """Return the member for the node, which is in no cell yet if it is new."""
@@ -83,20 +88,20 @@ class Roster:
             cell = self.cells[marks] = Cell(marks)
         member.cell = cell
         insort(cell.positions, member.position)
+        self.touch(member.position)
 
     def drop(self, name: NodeName) -> None:
         """Forget a node."""
         member = self.members.pop(name)
         self._leave(member)
         self._there[member.position] = None
+        self.touch(member.position)
         if len(self.names) > 2 * len(self.members) + HOLES_MIN:
             self._move_up()
 
-    def at(self, position: int) -> Member:
-        """Return the member at a position that is in a cell."""
-        member = self._there[position]
-        assert member is not None
-        return member
+    def there(self, position: int) -> Member | None:
+        """Return the member at a position; None where it is empty."""
+        return self._there[position]
 
     def walk(self, start: int) -> Iterator[Member]:
         """Go round once, from that position on."""
@@ -110,16 +115,27 @@ class Roster:
             if member is not None:
                 yield member
 
-    def firsts(self, start: int) -> Sequence[tuple[Member, Cell]]:
-        """Return every cell with the member that is met first, going round from that position on, in that order."""
-        size = len(self.names)
-        met: list[tuple[int, int, Cell]] = []
-        for cell in self.cells.values():
-            at = bisect_left(cell.positions, start)
-            position = cell.positions[at] if at < len(cell.positions) else cell.positions[0]
-            met.append(((position - start) % size, position, cell))
-        met.sort(key=lambda one: one[0])
-        return [(self.at(position), cell) for _, position, cell in met]
+    # --- changes
+
+    def touch(self, position: int) -> None:
+        """Note that claims may see the node there differently now."""
+        self._changed.append(position)
+        if len(self._changed) > len(self.names) + CHANGES_MIN:
+            self._forget_changes()
+
+    @property
+    def changes(self) -> int:
+        """How many changes there have been."""
+        return self._forgotten + len(self._changed)
+
+    def since(self, changes: int) -> Sequence[int] | None:
+        """Return the positions of the nodes that changed after so many changes; None where it is too long ago."""
+        return None if changes < self._forgotten else self._changed[changes - self._forgotten :]
+
+    def _forget_changes(self) -> None:
+        # One more than there were, so that nobody is up to date.
+        self._forgotten += len(self._changed) + 1
+        self._changed.clear()
 
     def _leave(self, member: Member) -> None:
         cell = member.cell
@@ -138,3 +154,4 @@ class Roster:
         for position, member in enumerate(there):
             member.position = position
             member.cell.positions.append(position)
+        self._forget_changes()

@@ -110,6 +110,7 @@ def test_a_node_that_changes_keeps_its_place_and_a_new_one_comes_last() -> None:
 def test_nodes_keep_their_order_however_many_go() -> None:
     everybody = [f"n{number:03}" for number in range(300)]
     nodes = row(*everybody)
+    assert len(nodes.fitting([claim(request())])) == 300
 
     for name in everybody[:290]:
         nodes.drop_node(NodeName(name))
@@ -330,6 +331,41 @@ def test_an_answer_stays_what_it_was() -> None:
 
     assert list(before) == ["a", "b", "c"]
     assert (len(before), before.first) == (3, "a")
+
+
+def test_nothing_is_overlooked_however_much_has_changed_since_the_last_question() -> None:
+    nodes = row("a", "b", "c")
+    assert len(nodes.fitting([claim(request())])) == 3
+
+    for _ in range(1000):
+        nodes.hold(held_at("a", "d0"))
+        nodes.release(held_at("a", "d0").key)
+    nodes.hold(held_at("b", "d0"))
+
+    assert list(nodes.fitting([claim(request())])) == ["a", "c"]
+
+
+def test_nothing_is_overlooked_however_many_kinds_of_claim_there_are() -> None:
+    nodes = row("a", "b", "c")
+    kinds = [claim(request(selectors=selects(f"'{number}' != ''"))) for number in range(20)]
+    assert [len(nodes.fitting([one])) for one in kinds] == [3] * 20
+
+    nodes.hold(held_at("b", "d0"))
+
+    assert [list(nodes.fitting([one])) for one in kinds] == [["a", "c"]] * 20
+
+
+def test_a_device_pinned_to_a_node_is_its_own_again_once_it_is_released() -> None:
+    pinned = tuple(replace(GOOD, name=f"of-{name}", node_name=name) for name in "ab")
+    slices = [slice_(pinned, "fabric", "fabric", per_device_node_selection=True)]
+    nodes = fleet(slices, [node(one) for one in "abc"])
+    assert list(nodes.fitting([claim(request())])) == ["a", "b"]
+
+    nodes.hold(held_at("fabric", "of-a"))
+    assert list(nodes.fitting([claim(request())])) == ["b"]
+
+    nodes.release(held_at("fabric", "of-a").key)
+    assert list(nodes.fitting([claim(request())])) == ["a", "b"]
 
 
 def test_new_classes_count_from_the_next_question_on() -> None:
