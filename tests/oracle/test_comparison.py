@@ -39,7 +39,8 @@ def test_worlds_meet_every_feature() -> None:
     words = (
         "adminAccess firstAvailable All matchAttribute distinctAttribute tolerations taints sharedCounters"
         " consumesCounters requestPolicy validRange validValues allowMultipleAllocations bindingConditions"
-        " bindsToNode nodeSelector perDeviceNodeSelection allNodes opaque allocatedSharedDeviceIDs aggregatedCapacity strings version rack/"
+        " bindsToNode nodeSelector perDeviceNodeSelection allNodes opaque"
+        " allocatedSharedDeviceIDs aggregatedCapacity strings version rack/"
         " NotIn DoesNotExist Gt Lt matchFields NoExecute DRAListTypeAttributes no-such-class"
     )
     assert [word for word in words.split() if word not in text] == []

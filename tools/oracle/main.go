@@ -2,7 +2,6 @@
 //
 //	oracle allocate   claims, slices, classes and a node: the allocation, or the error
 //	oracle cel        an expression and a device: the answer, the error, the cost
-//	oracle bench      a world of many nodes: how long its claims take, without reading and writing
 //
 // The format is that of `jackfield dra`, described in docs/dra.md. A line that cannot be read gets an
 // error of its own, and the next one is read.
@@ -23,7 +22,6 @@ type line = map[string]json.RawMessage
 var commands = map[string]func(raw []byte, out line) error{
 	"allocate": allocate,
 	"cel":      evaluate,
-	"bench":    bench,
 }
 
 func main() {
@@ -32,7 +30,7 @@ func main() {
 		command = commands[os.Args[1]]
 	}
 	if command == nil {
-		fmt.Fprintln(os.Stderr, "usage: oracle allocate | cel | bench, with cases on standard input")
+		fmt.Fprintln(os.Stderr, "usage: oracle allocate | cel, with cases on standard input")
 		os.Exit(2)
 	}
 	if err := serve(os.Stdin, os.Stdout, command); err != nil {

@@ -35,7 +35,7 @@ def main() -> None:
 main.add_command(dra)
 
 
-@main.command()
+@main.command(short_help="Watch a pod get a GPU that no node had.")
 @SEED
 @JSON
 @click.option(

@@ -4,6 +4,8 @@ Knows the states of rule 2 and the orders of rules 5, 13, 15 and 16; orders to m
 `quiet`. Must not know which manager it is.
 """
 
+from typing import assert_never
+
 from jackfield.core import guard, naming, quiet
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import (
@@ -51,6 +53,8 @@ def decide(view: View, name: str, policy: Policy, now: Seconds) -> Plan:
         case ResourceState.DELETING:
             free = _free(resource, "its order is closed and nothing of it is attached")
             return Plan((*guard.lifted(view, resource), free))
+        case _ as never:
+            assert_never(never)
 
 
 def wakes(view: View, policy: Policy, delta: Delta) -> tuple[str, ...]:

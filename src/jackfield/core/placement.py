@@ -5,6 +5,7 @@ request shrinks. Must not know claims beyond the fact that a device is in use.
 """
 
 import itertools
+from typing import assert_never
 
 import msgspec
 
@@ -94,6 +95,8 @@ def _fits_policy(
             return all(child.node != one.node for one in fitting)
         case AllocationPolicy.ROUNDROBIN:
             return True
+        case _ as never:
+            assert_never(never)
 
 
 def victims(
@@ -213,6 +216,8 @@ def _preferred(site: Site, stage: Stage) -> list[NodeName]:
             return sorted((node for node in stage.nodes if node not in stage.on), key=load)
         case AllocationPolicy.ROUNDROBIN:
             return sorted(stage.nodes, key=lambda node: (stage.on.count(node), *load(node)))
+        case _ as never:
+            assert_never(never)
 
 
 def _others(site: Site, node: NodeName) -> tuple[ComposableResource, ...]:

@@ -72,21 +72,24 @@ def _neighbours(model: DeviceModel, policy: Policy) -> Iterator[str]:
 
 
 def _durations(policy: Policy) -> Iterator[str]:
-    for field in policy.__struct_fields__:
+    spelt = dict(zip(policy.__struct_fields__, policy.__struct_encode_fields__, strict=True))
+    for field, name in spelt.items():
         if field.endswith("_seconds") and getattr(policy, field) < 0:
-            yield f"{field}: {getattr(policy, field)} is negative"
+            yield f"{name}: {getattr(policy, field):g} is negative"
     for field in ("poll_seconds", "inventory_seconds", "resync_seconds", "binding_timeout_seconds"):
         if getattr(policy, field) == 0:
-            yield f"{field}: must be more than 0"
+            yield f"{spelt[field]}: must be more than 0"
+    if 0 < policy.binding_timeout_seconds <= policy.binding_margin_seconds:
+        yield "bindingMarginSeconds: must be less than bindingTimeoutSeconds, or nothing could ever be attached in time"
 
 
 def _numbers(policy: Policy) -> Iterator[str]:
     if policy.per_node_min < 0 or policy.per_node_max < policy.per_node_min:
-        yield f"per_node_min, per_node_max: {policy.per_node_min} and {policy.per_node_max} are no range"
+        yield f"perNodeMin, perNodeMax: {policy.per_node_min} and {policy.per_node_max} are no range"
     if policy.claim_attempts_max < 1:
-        yield f"claim_attempts_max: {policy.claim_attempts_max} is less than 1"
+        yield f"claimAttemptsMax: {policy.claim_attempts_max} is less than 1"
     if not _SUBDOMAIN.fullmatch(policy.label_prefix):
-        yield f"label_prefix: {policy.label_prefix!r} is not a DNS subdomain"
+        yield f"labelPrefix: {policy.label_prefix!r} is not a DNS subdomain"
     for place, group in enumerate(policy.node_groups):
         if group.max_size < 0 or not _LABEL.fullmatch(group.name):
-            yield f"node_groups[{place}]: needs a DNS label as name and a max_size of 0 or more"
+            yield f"nodeGroups[{place}]: needs a DNS label as name and a maxSize of 0 or more"

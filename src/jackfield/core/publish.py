@@ -6,6 +6,7 @@ on a slice (rule 3 of the protocol), open, pinned and closed only save time.
 
 from collections.abc import Iterable
 from itertools import islice
+from typing import assert_never
 
 import msgspec
 
@@ -118,6 +119,8 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[SliceKey, ...]:
             )
         case FactsChanged():
             return ()
+        case _ as never:
+            assert_never(never)
 
 
 class Shelf:
@@ -344,6 +347,8 @@ def _entry(view: View, device: DeviceID, policy: Policy, given: Offer) -> Device
             return msgspec.structs.replace(entry, node_name=node)
         case Closed():
             return msgspec.structs.replace(entry, node_selector=CLOSED)
+        case _ as never:
+            assert_never(never)
 
 
 def _attributes(

@@ -5,6 +5,7 @@ how a request becomes devices.
 """
 
 from collections.abc import Iterable
+from typing import assert_never
 
 import msgspec
 
@@ -104,6 +105,8 @@ def _answer(view: View, wish: Demand, now: Seconds) -> Plan:
             return _refuse(wish, refused)
         case Serve():
             return _serve(view, wish, now)
+        case _ as never:
+            assert_never(never)
 
 
 def _refuse(wish: Demand, refused: Refuse) -> Plan:

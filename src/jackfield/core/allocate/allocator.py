@@ -5,6 +5,7 @@ not know who asks: kube-scheduler's rules are the only ones here.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import assert_never
 
 from jackfield.core.allocate import result
 from jackfield.core.allocate.features import Features
@@ -111,6 +112,8 @@ def outcome(
             return NoFit(seen.reason)
         case Outcome.GIVEN_UP:
             return NoFit(Reason.SEARCH_LIMIT)
+        case _ as never:
+            assert_never(never)
 
 
 def _allocation(search: Search, number: int, wish: Wish, node: Node, features: Features) -> AllocationResult:

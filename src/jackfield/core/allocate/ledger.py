@@ -14,7 +14,7 @@ from jackfield.core.allocate.features import Features
 from jackfield.core.allocate.offers import Entry
 from jackfield.core.allocate.pools import Pool
 from jackfield.core.allocate.state import Allocated
-from jackfield.core.allocate.usage import Remaining, Usage
+from jackfield.core.allocate.usage import Usage
 from jackfield.model import quantity
 from jackfield.model.claim import DeviceRequestAllocationResult, ResourceClaim
 from jackfield.model.names import DeviceID, Key
@@ -169,12 +169,6 @@ class Ledger(Usage):
         """Return whether a share of the device is in use, which then has paid for its counters."""
         known = self._devices.get(entry.id)
         return known is not None and known.consumers > 0
-
-    def remaining(self, pool: Pool) -> Remaining:
-        """Return what is left of the pool's counters."""
-        # A pool that is not known here would not be told of changes.
-        self.held(pool)
-        return super().remaining(pool)
 
     def _is_whole(self, id_: DeviceID) -> bool:
         known = self._devices.get(id_)

@@ -6,6 +6,7 @@ search again.
 
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import assert_never
 
 import msgspec
 
@@ -114,6 +115,8 @@ def _verdict(search: Search, seen: Seen) -> str:
             return seen.reason
         case Outcome.GIVEN_UP:
             return Reason.SEARCH_LIMIT
+        case _ as never:
+            assert_never(never)
 
 
 def _stuck(wishes: Sequence[Wish], furthest: Sequence[Placement]) -> tuple[int, int] | None:
@@ -173,6 +176,8 @@ class _Counting:
                 return Step.SELECTOR
             case Answer.MEANT:
                 return self._obstacle(attempt, claim, ask, one)
+            case _ as never:
+                assert_never(never)
 
     def _obstacle(self, attempt: Attempt, claim: int, ask: Ask, one: Candidate) -> Step | None:
         match attempt.obstacle(claim, ask, one):
@@ -189,6 +194,8 @@ class _Counting:
                 return Step.CONSTRAINT
             case Obstacle.CAPACITY:
                 return Step.CAPACITY
+            case _ as never:
+                assert_never(never)
 
 
 _MEANT = frozenset((Step.IN_USE, Step.TAKEN, Step.COUNTER, Step.TAINT, Step.CONSTRAINT, Step.CAPACITY))

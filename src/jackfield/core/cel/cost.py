@@ -4,7 +4,7 @@ Knows how costs and sizes travel through an expression. Must not know devices' v
 """
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, assert_never
 
 import msgspec
 
@@ -120,6 +120,8 @@ class Estimator:
             case Comprehension():
                 found = shape(expr)
                 return self._bind(expr, found) if isinstance(found, Bind) else self._comprehension(expr)
+            case _ as never:
+                assert_never(never)
 
     def _ident(self, expr: Ident, name: str) -> Range:
         local = self._local(expr)

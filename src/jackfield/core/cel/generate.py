@@ -5,7 +5,7 @@ precise one keeps errors as Kubernetes does. Knows nodes and static types. Must 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, assert_never
 
 from jackfield.core.cel import library, operators, runtime
 from jackfield.core.cel.faults import CelError
@@ -148,6 +148,8 @@ class Renderer:
                 )
             case Comprehension():
                 return self._comprehension(expr, scope)
+            case _ as never:
+                assert_never(never)
 
     def _ident(self, name: str, scope: Scope) -> str:
         return scope.get(name) or _DEVICE.get(name) or self._keep(TypeValue(name))
@@ -374,6 +376,8 @@ class Renderer:
                 return f"(sum(1 {over} if {self._condition(loop.body, inner)}) == 1)"
             case "list":
                 return f"[{self.render(loop.body, inner)} {over}]"
+            case _ as never:
+                assert_never(never)
 
     def _fold(self, expr: Comprehension, scope: Scope) -> str:
         accumulator, item = self._fresh("a"), self._fresh("v")

@@ -4,7 +4,7 @@ Knows nodes, types and positions. Must not know how they were made or what becom
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, assert_never
 
 import msgspec
 
@@ -152,6 +152,8 @@ def children(expr: Expr) -> tuple[Expr, ...]:
             return values
         case Comprehension():
             return (expr.range, expr.init, expr.condition, expr.step, expr.result)
+        case _ as never:
+            assert_never(never)
 
 
 def walk(expr: Expr) -> tuple[Expr, ...]:

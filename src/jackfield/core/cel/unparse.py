@@ -4,7 +4,7 @@ Knows the syntax. Must not know what anything means.
 """
 
 import json
-from typing import Final
+from typing import Final, assert_never
 
 from jackfield.core.cel.shapes import Bind, Loop, shape
 from jackfield.core.cel.syntax import (
@@ -67,6 +67,8 @@ def _text(expr: Expr, outer: int) -> str:
             return f"{name}{{…}}"
         case Comprehension():
             return _macro(expr)
+        case _ as never:
+            assert_never(never)
 
 
 def _literal(value: object) -> str:

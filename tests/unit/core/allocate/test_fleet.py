@@ -230,17 +230,55 @@ def test_requests_that_mean_different_devices_see_which_means_which() -> None:
     assert list(nodes.fitting([both])) == ["b"]
 
 
+def odd(name: str, *zones: str, **fields: object) -> ResourceSlice:
+    """Return a slice of a node's own whose device has a node selector besides, with a term for each zone."""
+    places = NodeSelector(tuple(term for one in zones for term in where(zone=one).node_selector_terms))
+    listed = (replace(GOOD, node_selector=places, **fields),)
+    return slice_(listed, name, name, node_name=name, per_device_node_selection=True)
+
+
 def test_an_allocation_that_cannot_name_its_nodes_is_told_from_one_that_can() -> None:
-    def odd(name: str, *terms: str) -> ResourceSlice:
-        places = [term for one in terms for term in where(zone=one).node_selector_terms]
-        listed = (replace(GOOD, node_selector=NodeSelector(tuple(places))),)
-        return slice_(listed, name, name, node_name=name, per_device_node_selection=True)
+    slices = [odd("a", "z"), odd("b", "z", "y", binds_to_node=True), odd("c", "z", "y")]
+    nodes = fleet(slices, [node(one, zone="z") for one in "abc"])
 
-    nodes = fleet([odd("a", "z"), odd("b", "z", "y")], [node(one, zone="z") for one in "ab"])
-
-    assert given(nodes.first_in([claim(request())], names("a", "b"))) == "a"
+    assert given(nodes.first_in([claim(request())], names("a", "c"))) == "a"
+    assert given(nodes.first_in([claim(request())], names("b", "c"))) == "b"
     with pytest.raises(allocate.AllocationError, match="with 2 terms"):
         nodes.fitting([claim(request())])
+
+
+def test_a_device_that_a_selector_fails_on_is_told_from_none() -> None:
+    nodes = fleet([own("a", ()), own("b", devices("d"))], [node(one) for one in "ab"])
+
+    with pytest.raises(allocate.AllocationError, match="no such key"):
+        nodes.fitting([claim(request(selectors=MODEL_A))])
+
+
+def test_all_devices_of_a_node_are_also_those_in_use() -> None:
+    listed = (replace(GOOD, name="pinned", node_name="a"), replace(GOOD, name="open", all_nodes=True))
+    slices = [slice_(listed, "fabric", "fabric", per_device_node_selection=True)]
+    nodes = fleet(slices, [node(one) for one in "ab"], held_at("fabric", "pinned"))
+
+    assert list(nodes.fitting([claim(every())])) == ["b"]
+
+
+def test_a_node_that_changes_its_labels_sees_its_own_devices_anew() -> None:
+    nodes = fleet([odd("a", "z")], [node("a", zone="z")])
+    assert list(nodes.fitting([claim(request())])) == ["a"]
+
+    nodes.put_node(node("a", zone="y"))
+
+    assert list(nodes.fitting([claim(request())])) == []
+
+
+def test_a_pool_of_several_nodes_that_lost_a_slice_is_incomplete_for_all() -> None:
+    slices = [slice_(devices(f"d{name}"), f"of-{name}", "joint", 2, node_name=name) for name in "ab"]
+    nodes = fleet(slices, [node(one) for one in "ab"])
+    assert list(nodes.fitting([claim(request())])) == ["a", "b"]
+
+    nodes.put_slices(slices[:1])
+
+    assert list(nodes.fitting([claim(request())])) == []
 
 
 # --- changes

@@ -105,6 +105,24 @@ def test_a_claim_that_fits_nowhere_costs_the_same_whether_there_are_100_nodes_or
     assert calls(2000, ask) <= RATIO_MAX * calls(100, ask)
 
 
+def test_nodes_that_all_differ_cost_a_claim_of_a_known_kind_no_more() -> None:
+    def costs(count: int) -> int:
+        names = [f"n{number:04}" for number in range(count)]
+        slices = [own(name, [unique(one, name) for one in gpus(0)]) for name in names]
+        nodes = allocate.Fleet(World(slices).allocator(), [node(name) for name in names])
+        every(nodes, wanting(0, "first"))
+        counted = Calls()
+        for number in range(0, 40, 4):
+            counted.of(lambda number=number: every(nodes, wanting(number, f"c{number}")))  # type: ignore[misc]
+        return counted.count
+
+    assert costs(500) <= RATIO_MAX * costs(50)
+
+
+def unique(one: Device, name: str) -> Device:
+    return replace(one, attributes={**one.attributes, "uuid": DeviceAttribute(string=f"{name}/{one.name}")})
+
+
 def test_one_search_answers_for_all_nodes_that_look_alike() -> None:
     nodes = fleet(100)
 
@@ -113,18 +131,9 @@ def test_one_search_answers_for_all_nodes_that_look_alike() -> None:
 
 def test_devices_that_differ_in_what_no_claim_asks_about_look_alike() -> None:
     names = [f"n{number}" for number in range(20)]
-    slices = [
-        own(
-            name,
-            [
-                replace(one, attributes={**one.attributes, "uuid": DeviceAttribute(string=name)})
-                for one in gpus(0)
-            ],
-        )
-        for name in names
-    ]
+    slices = [own(name, [unique(one, name) for one in gpus(0)]) for name in names]
     nodes = allocate.Fleet(World(slices).allocator(), [node(name) for name in names])
-    by_uuid = claim(request(count=2), constraints=[same("uuid")])
+    by_uuid = claim(request(count=1), constraints=[same("uuid")])
 
     assert searches(lambda: nodes.fitting([wanting(0, "c")])) == 1
     assert searches(lambda: nodes.fitting([by_uuid])) == 20
