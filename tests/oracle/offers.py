@@ -152,12 +152,13 @@ class Offers:
             "other.example.com/tier": {"string": pick(("gold", "silver"))},
         }
         kept = {name: value for name, value in attributes.items() if self._often(0.8)}
-        if self._often(0.1) and "model" in kept:
-            kept[f"{driver}/model"] = kept.pop("model")
         if self._often(0.05):
             kept["numa"] = {"string": "0"}
         if self._often(0.5 if "DRAListTypeAttributes" in self._features else 0.005):
             kept["model"] = {"strings": self._chance.sample(MODELS, self._chance.randint(1, 3))}
+        # Never both spellings on one device: Kubernetes would take either, by chance.
+        if self._often(0.1) and "model" in kept:
+            kept[f"{driver}/model"] = kept.pop("model")
         return kept
 
     def _capacity(self, *, shared: bool) -> Raw:

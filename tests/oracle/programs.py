@@ -15,24 +15,19 @@ from jackfield.core.allocate import Profile
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "tools" / "oracle" / "build"
-CANNOT_BE_BUILT = 75
 
 Ask = Callable[[Sequence[bytes]], list[Raw]]
 
 
 class NoOracleError(Exception):
-    """The oracle cannot be built here; `possible` says whether it should have been."""
-
-    def __init__(self, status: int) -> None:
-        super().__init__(f"{BUILD.relative_to(ROOT)} ended with status {status}")
-        self.possible = status != CANNOT_BE_BUILT
+    """The oracle could not be built; the build has said why."""
 
 
 def oracle() -> Path:
     """Return the oracle's path; it is built where it is not built yet."""
     built = subprocess.run([BUILD], stdout=subprocess.PIPE, text=True, check=False)
     if built.returncode:
-        raise NoOracleError(built.returncode)
+        raise NoOracleError(f"{BUILD.relative_to(ROOT)} ended with status {built.returncode}")
     return Path(built.stdout.strip())
 
 

@@ -21,7 +21,7 @@ from oracle.worlds import Worlds
 
 BATCH = 250
 SHOWN = 3
-KNOWN_PER_1000 = 2
+KNOWN_PER_1000 = 6
 
 Compare = Callable[[Raw, Raw], Verdict]
 
@@ -43,7 +43,8 @@ class Comparison:
         lines = [msgspec.json.encode(case) + b"\n" for case in cases]
         with ThreadPoolExecutor(1) as pool:
             theirs = pool.submit(self._theirs, lines)
-            return list(zip(theirs.result(), self._ours(lines), strict=True))
+            ours = self._ours(lines)
+            return list(zip(theirs.result(), ours, strict=True))
 
     def run(self, cases: Iterator[Raw], say: Callable[[str], None]) -> None:
         """Ask all cases, and keep those that differ."""
@@ -58,10 +59,8 @@ class Comparison:
             say(f"{self.verdicts.total()} cases, {len(self.different)} differ")
 
     def verdict(self, theirs: Raw, ours: Raw) -> Verdict:
-        """Compare two answers; a line that one of them could not read differs."""
-        if "line" in theirs or "line" in ours:
-            return Verdict.AGREED if "line" in theirs and "line" in ours else Verdict.DIFFERENT
-        return self._compare(theirs, ours)
+        """Compare two answers; a line that cannot be read should not have been drawn, and differs."""
+        return Verdict.DIFFERENT if "line" in theirs or "line" in ours else self._compare(theirs, ours)
 
     def differs(self, case: Raw) -> bool:
         """Whether a case that both can read is answered differently."""

@@ -58,7 +58,8 @@ class Worlds:
 
     def case(self, number: int) -> Raw:
         """Return the case of that number, whatever was drawn before."""
-        return _World(random.Random(f"{self._seed}/world/{number}")).case(f"{self._seed}-{number}")  # noqa: S311 - chance in tests is not cryptography
+        chance = random.Random(f"{self._seed}/world/{number}")  # noqa: S311 - chance in tests is not cryptography
+        return _World(chance).case(f"{self._seed}-{number}")
 
 
 class _World:

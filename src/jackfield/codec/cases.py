@@ -194,7 +194,8 @@ def _faults(value: object, path: str) -> Iterator[tuple[str, str]]:
             for field in msgspec.structs.fields(value):
                 inner = getattr(value, field.name)
                 place = f"{path}.{field.encode_name}" if path else field.encode_name
-                yield from _unquantified(inner, place) if field.encode_name in quantities else ()
+                if field.encode_name in quantities and inner != field.default:
+                    yield from _unquantified(inner, place)
                 yield from _faults(inner, place)
         case tuple():
             for number, item in enumerate(value):
@@ -210,7 +211,7 @@ def _faults(value: object, path: str) -> Iterator[tuple[str, str]]:
 
 def _unquantified(value: object, path: str) -> Iterator[tuple[str, str]]:
     match value:
-        case str() if value:
+        case str():
             try:
                 _quantity(path, value)
             except BadLine as bad:

@@ -267,6 +267,7 @@ def test_a_bad_line_gets_an_error_that_names_the_field_and_the_next_goes_on(line
     ("device", "place"),
     [
         ({"capacity": {"m": {"value": "much"}}}, "capacity[m].value: 'much' is no quantity"),
+        ({"capacity": {"m": {"value": ""}}}, "capacity[m].value: '' is no quantity"),
         (
             {"capacity": {"m": {"value": "1", "requestPolicy": {"validValues": ["1", "x"]}}}},
             "validValues[1]: 'x'",

@@ -247,7 +247,7 @@ def _concerned(before: Pools, after: Pools) -> tuple[NodeName, ...] | None:
             if other.listings.get(id_) is listing:
                 continue
             owners = dict.fromkeys((*before.owners(listing.pool), *after.owners(listing.pool)))
-            if len(owners) > 1 or EVERYBODY in owners:
+            if EVERYBODY in owners:
                 return None
             names.update(owners)
     return tuple(names)

@@ -133,8 +133,8 @@ class Roster:
         return None if changes < self._forgotten else self._changed[changes - self._forgotten :]
 
     def _forget_changes(self) -> None:
-        # One more than there were, so that nobody is up to date.
-        self._forgotten += len(self._changed) + 1
+        # The last one too, which nobody can have followed yet.
+        self._forgotten += len(self._changed)
         self._changed.clear()
 
     def _leave(self, member: Member) -> None:

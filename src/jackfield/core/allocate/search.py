@@ -21,8 +21,8 @@ from jackfield.core.allocate.requests import Ask, Request, UnreadableError, Wish
 from jackfield.core.allocate.usage import Usage
 from jackfield.model.policy import CLAIM_DEVICES_MAX
 
-CHECKS_MAX: Final = 2_000_000
-"""After so many steps and looks at a device a search is given up, seconds later. Upstream has ten seconds a node."""
+CHECKS_MAX: Final = 3_000_000
+"""After so many steps and looks at a device a search is given up, as upstream after ten seconds."""
 EASY_STEPS: Final = 64
 """A search that takes no more than this is not worth looking far ahead in."""
 NOWHERE: Final = -1

@@ -162,7 +162,12 @@ class _Counting:
         return RequestWhy(ask.claim.key, ask.name, wanted, removed, left, stuck)
 
     def _step(self, attempt: Attempt, claim: int, ask: Ask, one: Candidate) -> Step | None:
-        if not self._seen.here(one.entry):
+        try:
+            here = self._seen.here(one.entry)
+        except AllocationError:
+            # The device's own node selector cannot be read; a search that never came to it did not mind.
+            return Step.FAULT
+        if not here:
             return Step.NODE
         if not one.pool.offers(one.entry):
             return Step.BINDING

@@ -95,13 +95,10 @@ def _check_argument(checked: Checked, expr: Call) -> None:
 def _check_format(checked: Checked, expr: Call, form: str, args: ListExpr) -> None:
     used = 0
     try:
-        for part in formatting.parts(form):
-            if isinstance(part, str):
-                continue
-            if used >= len(args.items):
-                refuse(checked, expr, f"index {used} out of range")
-            _check_clause(checked, part.verb, args.items[used])
-            used += 1
+        for part in formatting.parts(form, len(args.items)):
+            if isinstance(part, formatting.Clause):
+                _check_clause(checked, part.verb, args.items[part.index])
+                used += 1
     except CelError as error:
         refuse(checked, expr, str(error))
     if used < len(args.items):

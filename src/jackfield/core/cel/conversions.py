@@ -3,6 +3,7 @@
 Knows what Go makes of each. Must not know expressions.
 """
 
+import contextlib
 import math
 import re
 from decimal import Decimal
@@ -42,12 +43,20 @@ _FIXED_FROM, _FIXED_BELOW = -4, 6
 """Powers of ten that Go writes without an exponent."""
 _TRUE: Final = ("1", "t", "T", "TRUE", "true", "True")
 _FALSE: Final = ("0", "f", "F", "FALSE", "false", "False")
-_INT: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
-_UINT: Final = re.compile(r"[0-9]+", re.ASCII)
+_INT: Final = re.compile(r"([+-]?)0*([0-9]{1,19})", re.ASCII)
+_UINT: Final = re.compile(r"0*([0-9]{1,20})", re.ASCII)
+"""Python does not read numbers of thousands of digits."""
+_DIGITS: Final = r"[0-9](?:_?[0-9])*"
+_HEX_DIGITS: Final = r"[0-9a-f](?:_?[0-9a-f])*"
 _DOUBLE: Final = re.compile(
-    r"[+-]?([0-9]+\.?[0-9]*([eE][+-]?[0-9]+)?|\.[0-9]+([eE][+-]?[0-9]+)?|inf(inity)?|nan)",
+    rf"[+-]?(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:e[+-]?{_DIGITS})?|[+-]?inf(?:inity)?|nan",
     re.ASCII | re.IGNORECASE,
 )
+_HEX_DOUBLE: Final = re.compile(
+    rf"[+-]?0x_?(?:{_HEX_DIGITS}(?:\.(?:{_HEX_DIGITS})?)?|\.{_HEX_DIGITS})p[+-]?{_DIGITS}",
+    re.ASCII | re.IGNORECASE,
+)
+"""Go's literals."""
 
 
 def _conversion_error(target: str) -> CelError:
@@ -80,9 +89,11 @@ def _int_of_double(value: float) -> int:
 
 @overload("int", str)
 def _int_of_string(value: str) -> int:
-    if not _INT.fullmatch(value) or not INT_MIN <= int(value) <= INT_MAX:
+    shape = _INT.fullmatch(value)
+    number = int(shape[1] + shape[2]) if shape else INT_MAX + 1
+    if not INT_MIN <= number <= INT_MAX:
         raise _conversion_error("int")
-    return int(value)
+    return number
 
 
 @overload("int", Timestamp)
@@ -116,9 +127,11 @@ def _uint_of_double(value: float) -> UInt:
 
 @overload("uint", str)
 def _uint_of_string(value: str) -> UInt:
-    if not _UINT.fullmatch(value) or int(value) > UINT_MAX:
+    shape = _UINT.fullmatch(value)
+    number = int(shape[1]) if shape else UINT_MAX + 1
+    if number > UINT_MAX:
         raise _conversion_error("uint")
-    return UInt(value)
+    return UInt(number)
 
 
 @overload("double", float)
@@ -134,10 +147,13 @@ def _double_of_int(value: int) -> float:
 
 @overload("double", str)
 def _double_of_string(value: str) -> float:
-    if not _DOUBLE.fullmatch(value):
-        raise _conversion_error("double")
-    number = float(value)
-    if math.isinf(number) and "inf" not in value.lower():
+    number = math.inf
+    with contextlib.suppress(OverflowError):
+        if _DOUBLE.fullmatch(value):
+            number = float(value)
+        elif _HEX_DOUBLE.fullmatch(value):
+            number = float.fromhex(value.replace("_", ""))
+    if math.isinf(number) and value.lower().lstrip("+-") not in ("inf", "infinity"):
         raise _conversion_error("double")
     return number
 

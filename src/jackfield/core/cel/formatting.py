@@ -3,7 +3,6 @@
 Knows the clauses. Must not know expressions beyond the types of arguments.
 """
 
-import json
 import math
 import re
 from collections.abc import Callable, Iterator
@@ -13,10 +12,12 @@ import msgspec
 
 from jackfield.core.cel.conversions import double_text, text_of
 from jackfield.core.cel.faults import CelError
+from jackfield.core.cel.strings import ESCAPES
 from jackfield.core.cel.values import Duration, Timestamp, TypeValue, UInt, overload, type_name
 
 _DEFAULT_PRECISION: Final = 6
-_PRECISION_MAX: Final = 100
+_PRECISION_MAX: Final = 999
+"""Kubernetes has no limit here; many such clauses in a row would fill any memory."""
 _SUPERSCRIPT: Final = str.maketrans("0123456789-+", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺")
 _CLAUSE: Final = re.compile(r"%(?:\.([0-9]*))?(.?)", re.DOTALL)
 
@@ -62,29 +63,45 @@ class Clause(msgspec.Struct, frozen=True):
     """One `%…` of a format."""
 
     verb: str
-    precision: int
+    precision: int = _DEFAULT_PRECISION
+    index: int = 0
+    """Which argument it prints."""
 
 
-def parts(form: str) -> Iterator[str | Clause]:
-    """Tell the texts and clauses of a format; raises CelError."""
-    at = 0
+def parts(form: str, given: int) -> Iterator[str | Clause]:
+    """Tell the texts and clauses of a format for so many arguments; raises CelError."""
+    at = used = 0
     for found in _CLAUSE.finditer(form):
-        if found.start() < at:
-            continue
         yield form[at : found.start()]
         at = found.end()
-        if found[2] == "%" and found[1] is None:
+        if found[0] == "%%":
             yield "%"
             continue
-        if not found[2]:
+        if found[0] == "%":
             raise CelError("unexpected end of string")
-        if found[2] not in ACCEPTED:
-            raise CelError(f'could not parse formatting clause: unrecognized formatting clause "{found[2]}"')
-        precision = int(found[1]) if found[1] else _DEFAULT_PRECISION
-        if found[1] == "" or precision > _PRECISION_MAX:
-            raise CelError("error while parsing precision: could not convert precision to integer")
-        yield Clause(found[2], precision)
+        if used >= given:
+            raise CelError(f"index {used} out of range")
+        yield _clause(found[1], found[2], used)
+        used += 1
     yield form[at:]
+
+
+def _clause(digits: str | None, verb: str, index: int) -> Clause:
+    if digits is not None and not verb:
+        raise _no_precision("could not find end of precision specifier")
+    if digits == "":
+        raise _no_precision(
+            'error while converting precision to integer: strconv.Atoi: parsing "": invalid syntax'
+        )
+    if digits is not None and len(digits) > len(str(_PRECISION_MAX)):
+        raise _no_precision(f"more than {_PRECISION_MAX} digits")
+    if verb not in ACCEPTED:
+        raise CelError(f'could not parse formatting clause: unrecognized formatting clause "{verb}"')
+    return Clause(verb, int(digits or _DEFAULT_PRECISION), index)
+
+
+def _no_precision(reason: str) -> CelError:
+    return CelError(f"could not parse formatting clause: error while parsing precision: {reason}")
 
 
 def refusal(verb: str, name: str) -> str:
@@ -94,16 +111,10 @@ def refusal(verb: str, name: str) -> str:
 
 @overload("format", str, list)
 def _format(form: str, args: list[object]) -> str:
-    made: list[str] = []
-    used = 0
-    for part in parts(form):
-        if isinstance(part, str):
-            made.append(part)
-            continue
-        if used >= len(args):
-            raise CelError(f"index {used} out of range")
-        made.append(_RENDER[part.verb](args[used], part))
-        used += 1
+    made = (
+        part if isinstance(part, str) else _RENDER[part.verb](args[part.index], part)
+        for part in parts(form, len(args))
+    )
     return "".join(made)
 
 
@@ -119,36 +130,56 @@ def _string(value: object, clause: Clause) -> str:
             return _nested(value)
         case TypeValue():
             return value.name
-        case str() | bool() | int() | float() | bytes() | Duration() | Timestamp():
+        case bytes():
+            return _decoded(value)
+        case str() | bool() | int() | float() | Duration() | Timestamp():
             return text_of(value)
         case _:
             raise _refuse(clause, value)
 
 
+def _decoded(value: bytes) -> str:
+    try:
+        return text_of(value)
+    except CelError as error:
+        raise CelError(f'error during formatting: could not convert argument "{error}" to string') from error
+
+
 def _nested(value: object) -> str:
+    """Return a value as it would be written in an expression."""
     match value:
         case str():
-            return json.dumps(value, ensure_ascii=False)
+            return _quoted(value)
         case bytes():
-            return f"b{json.dumps(text_of(value), ensure_ascii=False)}"
+            return f"b{_quoted(_decoded(value))}"
         case float():
-            return f"{value:.6f}" if math.isfinite(value) else double_text(value)
+            return f"{value:.6f}" if math.isfinite(value) else _quoted(double_text(value))
         case list():
             return f"[{', '.join(map(_nested, value))}]"
         case dict():
-            return (
-                "{"
-                + ", ".join(sorted(f"{_nested(key)}:{_nested(item)}" for key, item in value.items()))
-                + "}"
-            )
+            entries = sorted((_nested(key), _nested(item)) for key, item in value.items())
+            return "{" + ", ".join(f"{key}:{item}" for key, item in entries) + "}"
         case Timestamp():
             return f'timestamp("{text_of(value)}")'
         case Duration():
             return f'duration("{text_of(value)}")'
         case None | bool() | int() | TypeValue():
-            return _string(value, Clause("s", 0))
+            return _string(value, Clause("s"))
         case _:
             raise CelError(f"error during formatting: no formatting function for {type_name(value)}")
+
+
+def _quoted(text: str) -> str:
+    """Return a text in quotation marks, as Go's %q has it."""
+    return (
+        f'"{"".join(ESCAPES.get(one) or (one if one.isprintable() else _escaped(ord(one))) for one in text)}"'
+    )
+
+
+def _escaped(code: int) -> str:
+    if code < 0x80:  # noqa: PLR2004 - where ASCII ends
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"  # noqa: PLR2004 - where four digits end
 
 
 def _decimal(value: object, clause: Clause) -> str:
@@ -179,9 +210,9 @@ def _fixed(value: object, clause: Clause) -> str:
 def _scientific(value: object, clause: Clause) -> str:
     number = _number(value, clause)
     mantissa, _, exponent = f"{number:.{_DEFAULT_PRECISION}e}".partition("e")
-    # Kubernetes prints in US English, with a narrow no-break space around the cross.
     power = exponent.removeprefix("+").translate(_SUPERSCRIPT)
-    return _special(number) or f"{mantissa}\u202f\u00d7\u202f10{power}"
+    # Kubernetes prints in US English, and takes the precision for a width.
+    return (_special(number) or f"{mantissa}\u00d710{power}").rjust(clause.precision)
 
 
 def _binary(value: object, clause: Clause) -> str:

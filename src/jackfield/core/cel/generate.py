@@ -23,7 +23,7 @@ from jackfield.core.cel.syntax import (
     Message,
     Select,
 )
-from jackfield.core.cel.values import TypeValue, UInt
+from jackfield.core.cel.values import Duration, TypeValue, UInt
 from jackfield.model.quantity import Quantity
 
 Scope = Mapping[str, str]
@@ -53,12 +53,14 @@ _OPERATORS: Final = {
     "!_": "negation",
     "_[_]": "index",
     "_[?_]": "optional_index",
+    "_?._": "optional_index",
     "@in": "contains",
 }
 _PYTHON: Final = {"_==_": "==", "_!=_": "!=", "_<_": "<", "_<=_": "<=", "_>_": ">", "_>=_": ">="}
 _PLAIN: Final = ("bool", "int", "uint", "string", "bytes")
 """Types on which Python's comparisons are CEL's."""
 _OPEN: Final = ("any", "dyn")
+_ZEROS: Final = {"uint": UInt(0), "double": 0.0, "duration": Duration(0)}
 _SIZED: Final = ("string", "bytes", "list", "map")
 _QUANTITY: Final = "kubernetes.Quantity"
 _FOLDED: Final = ("quantity", "semver", "ip", "cidr", "url", "duration", "timestamp")
@@ -73,7 +75,6 @@ _RUNTIME: Final = (
     "make_map",
     "map_insert",
     "not_strictly_false",
-    "optional_select",
     "or_else",
     "or_value",
     "pairs",
@@ -127,7 +128,8 @@ class Renderer:
         """Return a Python expression for a node."""
         match expr:
             case Const(value=value):
-                return self._keep(value) if isinstance(value, UInt | float) else repr(value)
+                # In parentheses, since something may be called on it: 1.startswith is no Python.
+                return self._keep(value) if isinstance(value, UInt | float) else f"({value!r})"
             case Ident(name=name):
                 return self._ident(name, scope)
             case Select():
@@ -241,9 +243,6 @@ class Renderer:
             return f"({text} in {inside})"
         return self._apply(expr, "contains", (text, inside))
 
-    def _optional_select(self, expr: Call, scope: Scope) -> str:
-        return f"optional_select({self.render(expr.args[0], scope)}, {self.render(expr.args[1], scope)})"
-
     def _or_else(self, expr: Call, scope: Scope) -> str:
         left, right = (self.render(one, scope) for one in expr.operands)
         name = "or_value" if expr.function == "orValue" else "or_else"
@@ -251,6 +250,13 @@ class Renderer:
 
     def _not_strictly_false(self, expr: Call, scope: Scope) -> str:
         return f"not_strictly_false(lambda: {self.render(expr.args[0], scope)})"
+
+    def _sum(self, expr: Call, scope: Scope) -> str:
+        total = self._apply(expr, self._call_name("sum"), [self.render(one, scope) for one in expr.operands])
+        # The sum of no items is a zero of the type they would have had.
+        items = self._checked.type_of(expr.operands[0]).params
+        zero = _ZEROS.get(items[0].name) if items else None
+        return total if zero is None else f"({total} or {self._keep(zero)})"
 
     def _map_insert(self, expr: Call, scope: Scope) -> str:
         return f"map_insert({', '.join(self.render(one, scope) for one in expr.args)})"
@@ -400,12 +406,12 @@ _SPECIAL: Final = {
     "_?_:_": "_ternary",
     "!_": "_not",
     "@in": "_in",
-    "_?._": "_optional_select",
     "or": "_or_else",
     "orValue": "_or_else",
     "@not_strictly_false": "_not_strictly_false",
     "cel.@mapInsert": "_map_insert",
     "dyn": "_dyn",
+    "sum": "_sum",
 }
 
 

@@ -7,15 +7,24 @@ import itertools
 from functools import cmp_to_key
 from typing import Final
 
-from jackfield.core.cel.faults import CelError, PanicError
+from jackfield.core.cel.faults import CelError
 from jackfield.core.cel.operators import add, compare, contains, equal, surely_equal
-from jackfield.core.cel.values import NONE, Duration, Optional, Semver, UInt, overload, type_name
+from jackfield.core.cel.times import YEAR_ONE
+from jackfield.core.cel.values import (
+    NONE,
+    Duration,
+    Optional,
+    Semver,
+    Timestamp,
+    UInt,
+    overload,
+    type_name,
+)
 
 Values = list[object]
 
-_INCLUDES_MAX: Final = 48
-RANGE_MAX: Final = 1_000_000
-"""Kubernetes has no limit here and runs out of memory; no estimate below the cost limit reaches it."""
+_COMPARABLE: Final = (int, UInt, float, bool, Duration, Timestamp, str, bytes)
+_ZEROS: Final[dict[type, object]] = {int: 0, UInt: UInt(0), float: 0.0, Duration: Duration(0)}
 
 
 @overload("size", str)
@@ -35,7 +44,9 @@ def _no_size(_value: object) -> int:
 def _sum(items: Values) -> object:
     if not items:
         return 0
-    total: object = {UInt: UInt(0), float: 0.0, Duration: Duration(0)}.get(type(items[0]), 0)
+    total: object = _ZEROS.get(type(items[0]))
+    if total is None:
+        raise CelError("no such overload: sum(list)")
     for item in items:
         total = add(total, item)
     return total
@@ -54,16 +65,32 @@ def _max(items: Values) -> object:
 def _extreme(items: Values, name: str, wanted: int) -> object:
     if not items:
         raise CelError(f"{name} called on empty list")
-    best = items[0]
-    for item in items[1:]:
-        if compare("_<_", item, best) == wanted:
+    best, *others = _comparable(items, name)
+    for item in others:
+        if _order(item, best) == wanted:
             best = item
     return best
 
 
+def _comparable(items: Values, name: str) -> Values:
+    if items and type(items[0]) not in _COMPARABLE:
+        raise CelError(f"no such overload: {name}(list)")
+    if any(type(one) not in _COMPARABLE for one in items):
+        raise CelError("no such overload")
+    return items
+
+
+def _order(left: object, right: object) -> int:
+    """Return -1, 0 or 1; values without an order among them pass for equal, as Kubernetes passes over the error."""
+    try:
+        return compare("_<_", left, right)
+    except CelError:
+        return 0
+
+
 @overload("isSorted", list)
 def _is_sorted(items: Values) -> bool:
-    return all(compare("_<_", left, right) <= 0 for left, right in itertools.pairwise(items))
+    return all(_order(left, right) <= 0 for left, right in itertools.pairwise(_comparable(items, "isSorted")))
 
 
 @overload("indexOf", list, object)
@@ -78,8 +105,7 @@ def _last_index_of(items: Values, wanted: object) -> int:
 
 @overload("lists.range", int)
 def _range(count: int) -> Values:
-    if count > RANGE_MAX:
-        raise PanicError(f"lists.range({count}) is longer than {RANGE_MAX}")
+    # Kubernetes has no limit here. What would fill the memory costs more than the limit, and is stopped before.
     return list(range(count))
 
 
@@ -165,10 +191,6 @@ def _last(items: Values) -> Optional:
 def _includes(container: object, wanted: object) -> bool:
     if not isinstance(container, list):
         return equal(container, wanted)
-    if len(container) > _INCLUDES_MAX:
-        raise CelError(
-            f"includes is limited to lists of {_INCLUDES_MAX} items, this one has {len(container)}"
-        )
     return contains(wanted, container)
 
 
@@ -203,10 +225,8 @@ def _optional_of_non_zero(value: object) -> Optional:
 
 
 def _is_zero(value: object) -> bool:
-    if isinstance(value, Duration):
-        return not value.nanos
-    if isinstance(value, Optional):
-        return not value.present
+    if isinstance(value, Duration | Timestamp):
+        return value in (Duration(0), YEAR_ONE)
     return value is None or (isinstance(value, bool | int | float | str | bytes | list | dict) and not value)
 
 
@@ -225,7 +245,9 @@ def _value(value: Optional) -> object:
 @overload("optional.unwrap", list)
 @overload("unwrapOpt", list)
 def _unwrap(items: Values) -> Values:
+    made: Values = []
     for item in items:
         if not isinstance(item, Optional):
             raise CelError(f"value {type_name(item)} is not optional")
-    return [item.value for item in items if isinstance(item, Optional) and item.present]
+        made.extend([item.value] if item.present else [])
+    return made

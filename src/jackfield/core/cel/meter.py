@@ -32,7 +32,6 @@ from jackfield.core.cel.values import type_name
 _ACCESS: Final = ("_[_]", "_[?_]", "_?._")
 _ACCESS_NAMES: Final = ("index", "optional_index")
 _SCANS: Final = ("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf")
-_NO_EXPR: Final = Const(0, None)
 _LIST, _MAP, _MESSAGE = 10, 30, 40
 
 
@@ -143,6 +142,11 @@ def _size(value: object) -> int:
     return len(value) if isinstance(value, str | bytes | list | dict) else 1
 
 
+def _number(value: object) -> int | None:
+    """Return how many are asked for, where a number says it."""
+    return value if type(value) is int else None
+
+
 def _traversal(value: object) -> int:
     match value:
         case str() | bytes():
@@ -159,19 +163,15 @@ def _price(name: str, args: Sequence[object]) -> int:
         return exactly(sum(map(_size, args))).times(TRAVERSAL).high if texts else 1
     if name in _SCANS:
         return _traversal(args[0])
-    if name == "lists.range":
-        return _LIST + 1 + max(int(str(args[0])), 0)
     if name not in PRICED:
         return 1
     overload = "_".join((name, *map(type_name, args)))
     if name == "@in":
         overload = "in_list" if isinstance(args[1], list) else "in_map"
-    return _listed(name, overload, tuple(map(type_name, args)), tuple(map(_size, args)))
+    return _listed(name, overload, tuple((type_name(one), _size(one), _number(one)) for one in args))
 
 
 @lru_cache(maxsize=4096)
-def _listed(name: str, overload: str, types: tuple[str, ...], sizes: tuple[int, ...]) -> int:
-    nodes = [
-        Node(_NO_EXPR, Type(static), None, exactly(size)) for static, size in zip(types, sizes, strict=True)
-    ]
-    return price(name, overload, nodes[0] if nodes else None, nodes[1:]).cost.high
+def _listed(name: str, overload: str, args: tuple[tuple[str, int, int | None], ...]) -> int:
+    nodes = [Node(Const(0, number), Type(static), None, exactly(size)) for static, size, number in args]
+    return price(name, overload, nodes[0], nodes[1:]).cost.high

@@ -11,11 +11,12 @@ from urllib.parse import quote, unquote_to_bytes
 from jackfield.core.cel.faults import CelError
 from jackfield.core.cel.values import CIDR, IP, URL, overload
 
-_BITS: Final = re.compile(r"0|[1-9][0-9]{0,2}", re.ASCII)
+_BITS: Final = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
 _SCHEME: Final = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):(.*)", re.DOTALL)
 _PORT: Final = re.compile(r":[0-9]*", re.ASCII)
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9a-fA-F]{2})")
-_HOST: Final = re.compile(r"""(?:[a-zA-Z0-9._~!$&'()*+,;=:\[\]<>"-]|%[0-9a-fA-F]{2}|[^\x00-\x7f])*""")
+_BAD_HOST_ESCAPE: Final = re.compile(r"%(?!25|[89a-fA-F][0-9a-fA-F])")
+_NO_HOST: Final = re.compile(r"""[^a-zA-Z0-9._~!$&'()*+,;=:\[\]<>"%\x80-\U0010ffff-]""")
 _USER: Final = re.compile(r"[A-Za-z0-9._:~!$&'()*+,;=%@-]*")
 _PATH: Final = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/\[\]-]|%[0-9a-fA-F]{2})*")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
@@ -96,25 +97,32 @@ def _is_global_unicast(ip: IP) -> bool:
 # --- networks
 
 
-def _no_network(text: str) -> CelError:
-    prefix = "network address parse error during conversion from string: "
-    return CelError(f'{prefix}{prefix}netip.ParsePrefix("{text}"): no prefix')
+_NO_NETWORK: Final = "network address parse error during conversion from string: "
+
+
+def _no_prefix(text: str, reason: str) -> CelError:
+    return CelError(f'{_NO_NETWORK}{_NO_NETWORK}netip.ParsePrefix("{text}"): {reason}')
 
 
 def _network(text: str) -> CIDR:
-    address, slash, bits = text.rpartition("/")
-    if not slash or not _BITS.fullmatch(bits) or "%" in address:
-        raise _no_network(text)
+    before, slash, bits = text.rpartition("/")
+    if not slash:
+        raise _no_prefix(text, "no '/'")
     try:
-        if ":" in address:
-            interface: IPv4Interface | IPv6Interface = IPv6Interface((address, int(bits)))
-        else:
-            interface = IPv4Interface((address, int(bits)))
+        address = IPv6Address(before) if ":" in before else IPv4Address(before)
     except ValueError as error:
-        raise _no_network(text) from error
-    if isinstance(interface, IPv6Interface) and interface.ip.ipv4_mapped is not None:
-        raise CelError(f'IPv4-mapped IPv6 address "{text}" is not allowed')
-    return CIDR(interface)
+        raise _no_prefix(text, f'ParseAddr("{before}"): unable to parse IP') from error
+    if "%" in before:
+        raise _no_prefix(text, "IPv6 zones cannot be present in a prefix")
+    if not _BITS.fullmatch(bits):
+        raise _no_prefix(text, f'bad bits after slash: "{bits}"')
+    if int(bits) > address.max_prefixlen:
+        raise _no_prefix(text, "prefix length out of range")
+    if isinstance(address, IPv4Address):
+        return CIDR(IPv4Interface((address, int(bits))))
+    if address.ipv4_mapped is not None:
+        raise CelError(f'{_NO_NETWORK}IPv4-mapped IPv6 address "{text}" is not allowed')
+    return CIDR(IPv6Interface((address, int(bits))))
 
 
 @overload("cidr", str)
@@ -178,7 +186,7 @@ def _no_url(text: str, reason: str) -> CelError:
     return CelError(f'URL parse error during conversion from string: parse "{text}": {reason}')
 
 
-def _url(text: str) -> URL:
+def _url(text: str, *, request: bool) -> URL:
     if _CONTROL.search(text):
         raise _no_url(text, "net/url: invalid control character in URL")
     if not text:
@@ -195,18 +203,24 @@ def _url(text: str) -> URL:
             return URL(scheme, "", "", query, text)
         raise _no_url(text, "invalid URI for request")
     host = ""
-    if scheme and rest.startswith("//"):
+    if rest.startswith("//") and (scheme or (not request and not rest.startswith("///"))):
         authority, slash, path = rest[2:].partition("/")
         host, rest = _host(text, authority), slash + path
-    if _BAD_ESCAPE.search(rest):
-        raise _no_url(text, "invalid URL escape")
+    _check_escapes(text, rest, _BAD_ESCAPE)
     return URL(scheme, host, _escaped_path(rest), query, text)
+
+
+def _check_escapes(text: str, part: str, bad: re.Pattern[str]) -> None:
+    found = bad.search(part)
+    if found:
+        raise _no_url(text, f'invalid URL escape "{part[found.start() : found.start() + 3]}"')
 
 
 def _host(text: str, authority: str) -> str:
     user, at, host = authority.rpartition("@")
     if at and not _USER.fullmatch(user):
         raise _no_url(text, "net/url: invalid userinfo")
+    _check_escapes(text, user, _BAD_ESCAPE)
     if host.startswith("["):
         end = host.rfind("]")
         if end < 0:
@@ -216,8 +230,10 @@ def _host(text: str, authority: str) -> str:
         port = host[host.rfind(":") :] if ":" in host else ""
     if port and not _PORT.fullmatch(port):
         raise _no_url(text, f'invalid port "{port}" after host')
-    if not _HOST.fullmatch(host):
-        raise _no_url(text, "invalid character in host name")
+    _check_escapes(text, host, _BAD_HOST_ESCAPE)
+    wrong = _NO_HOST.search(host)
+    if wrong:
+        raise _no_url(text, f'invalid character "{wrong[0]}" in host name')
     return unquote_to_bytes(host).decode("utf-8", "replace")
 
 
@@ -230,14 +246,14 @@ def _escaped_path(path: str) -> str:
 @overload("url", str)
 def _parse_url(text: str) -> URL:
     # Kubernetes checks the whole text as a request's URI, which has no fragment, then reads it as one that may.
-    _url(text)
-    return _url(text.partition("#")[0])
+    _url(text, request=True)
+    return _url(text.partition("#")[0], request=False)
 
 
 @overload("isURL", str)
 def _is_url(text: str) -> bool:
     try:
-        _url(text)
+        _url(text, request=True)
     except CelError:
         return False
     return True

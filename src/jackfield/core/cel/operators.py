@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from jackfield.core.cel.faults import CelError, PanicError, UncertainError, no_such_key
+from jackfield.core.cel.times import moment
 from jackfield.core.cel.values import (
     CIDR,
     INT_MAX,
@@ -30,6 +31,17 @@ from jackfield.model.quantity import Quantity
 
 _NUMBERS: Final = (int, UInt, float)
 _ORDERED: Final = (str, bytes, bool, Duration, Timestamp)
+_CALLABLE: Final = (str, Duration, Timestamp)
+"""What answers to any operator, if only to refuse."""
+_COMPARED: Final = (*_NUMBERS, bytes, bool)
+_DEFINED: Final[dict[str, tuple[type, ...]]] = {
+    "_+_": (*_NUMBERS, bytes, list),
+    "_-_": _NUMBERS,
+    "_*_": _NUMBERS,
+    "_/_": _NUMBERS,
+    "_%_": (int, UInt),
+    "-_": (int, float, bool),
+}
 
 
 class Domains(dict[str, dict[str, object]]):
@@ -45,9 +57,9 @@ _EMPTY: Final[dict[str, object]] = {}
 
 
 def no_overload(operator: str, left: object) -> CelError:
-    """Return the error of an operator that has no meaning for its operands; it names the operator for odd ones."""
-    plain = isinstance(left, bool | int | float | str | bytes | list | Duration | Timestamp)
-    return CelError("no such overload" if plain else f"no such overload: {operator}")
+    """Return the error of an operator without a meaning for its operands; it is named where the left one knows none."""
+    known = (*_CALLABLE, *_DEFINED.get(operator, _COMPARED))
+    return CelError("no such overload" if type(left) in known else f"no such overload: {operator}")
 
 
 # --- equality
@@ -186,15 +198,7 @@ def _unsigned(value: int) -> UInt:
 
 
 def _shift(nanos: int) -> Duration:
-    if not INT_MIN <= nanos <= INT_MAX:
-        raise CelError("duration overflow")
-    return Duration(nanos)
-
-
-def _moment(nanos: int) -> Timestamp:
-    if not -62135596800 * 10**9 <= nanos < 253402300800 * 10**9:
-        raise CelError("timestamp overflow")
-    return Timestamp(nanos)
+    return Duration(_bounded(nanos))
 
 
 def add(left: object, right: object) -> object:  # noqa: PLR0911 - one arm per pair of kinds
@@ -215,9 +219,9 @@ def add(left: object, right: object) -> object:  # noqa: PLR0911 - one arm per p
         case Duration(), Duration():
             return _shift(left.nanos + right.nanos)
         case Timestamp(), Duration():
-            return _moment(left.nanos + right.nanos)
+            return moment(left.nanos + right.nanos)
         case Duration(), Timestamp():
-            return _moment(left.nanos + right.nanos)
+            return moment(left.nanos + right.nanos)
         case _:
             raise no_overload("_+_", left)
 
@@ -236,7 +240,7 @@ def subtract(left: object, right: object) -> object:
         case Timestamp(), Timestamp():
             return _shift(left.nanos - right.nanos)
         case Timestamp(), Duration():
-            return _moment(left.nanos - right.nanos)
+            return moment(left.nanos - right.nanos)
         case _:
             raise no_overload("_-_", left)
 
@@ -303,6 +307,8 @@ def negate(value: object) -> object:
         return _bounded(-value)
     if type(value) is float:
         return -value
+    if type(value) is Duration:
+        return _shift(-value.nanos)
     raise no_overload("-_", value)
 
 
@@ -409,10 +415,10 @@ def has(container: object, field: str) -> bool:
         return find(container, field).present
     if isinstance(container, Optional):
         return container.present and has(container.value, field)
+    if isinstance(container, list):
+        _position(field)  # which a name is not
     reader: Callable[[str], object] | None = getattr(container, "field", None)
-    if reader is not None:
-        return reader(field) not in ("", False)
-    return False
+    return reader is not None and optional_index(container, field).present
 
 
 def contains(item: object, container: object) -> bool:

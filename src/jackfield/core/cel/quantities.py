@@ -132,10 +132,9 @@ def _number(name: str, text: str) -> int:
 def _unsigned(text: str) -> int:
     if not text:
         raise CelError('strconv.ParseUint: parsing "": invalid syntax')
-    number = int(text)
-    if number > UINT_MAX:
+    if len(text) > len(str(UINT_MAX)) or int(text) > UINT_MAX:
         raise CelError(f'strconv.ParseUint: parsing "{text}": value out of range')
-    return number
+    return int(text)
 
 
 def _pre_release(text: str) -> int | str:

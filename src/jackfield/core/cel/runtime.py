@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import Final, NoReturn
 
 from jackfield.core.cel.faults import CelError, UncertainError
-from jackfield.core.cel.operators import find, optional_index
-from jackfield.core.cel.values import NONE, Optional, Semver, UInt, type_name
+from jackfield.core.cel.operators import find
+from jackfield.core.cel.values import Optional, Semver, Sum, UInt, type_name
 
 Thunk = Callable[[], object]
 _GO_NAMES: Final = {
@@ -19,8 +19,16 @@ _GO_NAMES: Final = {
     "bool": "types.Bool",
     "bytes": "types.Bytes",
     "null_type": "types.Null",
+    "type": "*types.Type",
     "optional_type": "*types.Optional",
+    "google.protobuf.Duration": "types.Duration",
+    "google.protobuf.Timestamp": "types.Timestamp",
+    "kubernetes.Quantity": "cel.Quantity",
     "kubernetes.Semver": "cel.Semver",
+    "kubernetes.URL": "cel.URL",
+    "kubernetes.NamedFormat": "cel.Format",
+    "net.IP": "cel.IP",
+    "net.CIDR": "cel.CIDR",
 }
 
 
@@ -118,8 +126,7 @@ def items(container: object) -> list[object]:
     """Return what a loop with one variable goes over: items, or keys."""
     if isinstance(container, list | dict):
         return list(container)
-    name = type_name(container)
-    raise CelError(f"got '{_GO_NAMES.get(name, name)}', expected iterable type")
+    raise CelError(f"got '{_go_name(container)}', expected iterable type")
 
 
 def pairs(container: object) -> list[tuple[object, object]]:
@@ -128,8 +135,12 @@ def pairs(container: object) -> list[tuple[object, object]]:
         return list(enumerate(container))
     if isinstance(container, dict):
         return list(container.items())
+    raise CelError(f"unsupported comprehension range type: {_go_name(container)}")
+
+
+def _go_name(container: object) -> str:
     name = type_name(container)
-    raise CelError(f"got '{_GO_NAMES.get(name, name)}', expected iterable type")
+    return f"{'*' if isinstance(container, Sum) else ''}{_GO_NAMES.get(name, name)}"
 
 
 def fold(
@@ -184,11 +195,10 @@ def _present(optional: bool, item: object) -> Optional:  # noqa: FBT001 - a flag
 def map_insert(*args: object) -> object:
     """Answer `cel.@mapInsert`: a map with one entry more, or with those of another map."""
     made = args[0]
-    if not isinstance(made, dict):
-        raise CelError("no such overload")
+    assert isinstance(made, dict), "the macro began with a map"
     new = {args[1]: args[2]} if len(args) == 3 else args[1]  # noqa: PLR2004 - map, key, value
     if not isinstance(new, dict):
-        raise CelError("no such overload")
+        raise CelError(f"no such overload: cel.@mapInsert(map, {type_name(new)})")
     for key in new:
         if find(made, key).present:
             raise CelError(f"insert failed: key {key} already exists")
@@ -205,14 +215,6 @@ def or_value(left: object, right: Thunk) -> object:
     if not isinstance(left, Optional):
         return left
     return left.value if left.present else right()
-
-
-def optional_select(container: object, field: str) -> Optional:
-    """Answer `container.?field`."""
-    if isinstance(container, Optional | dict):
-        return optional_index(container, field)
-    reader: Callable[[str], object] | None = getattr(container, "field", None)
-    return Optional(present=True, value=reader(field)) if reader is not None else NONE
 
 
 def make_message(name: str, *values: object) -> object:

@@ -15,7 +15,7 @@ _SPACE: Final = (
 _LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _UPPER: Final = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
 _TEXT_MAX: Final = 10_000_000
-_ESCAPES: Final = {
+ESCAPES: Final = {
     "\a": r"\a",
     "\b": r"\b",
     "\f": r"\f",
@@ -45,6 +45,13 @@ def _starts_with(text: str, part: str) -> bool:
 @overload("endsWith", str, str)
 def _ends_with(text: str, part: str) -> bool:
     return text.endswith(part)
+
+
+@overload("contains", object, object)
+@overload("startsWith", object, object)
+@overload("endsWith", object, object)
+def _no_text(_text: object, _part: object) -> bool:
+    raise CelError("no such overload")
 
 
 @overload("charAt", str, int)
@@ -150,12 +157,14 @@ def _join(parts: list[object]) -> str:
 
 @overload("join", list, str)
 def _join_with(parts: list[object], separator: str) -> str:
-    strings = [one for one in parts if isinstance(one, str)]
-    if len(strings) != len(parts):
-        raise CelError("no such overload")
+    strings: list[str] = []
+    for one in parts:
+        if not isinstance(one, str):
+            raise CelError(f"join: invalid input: {one}" if strings else "no such overload: join(list)")
+        strings.append(one)
     return separator.join(strings)
 
 
 @overload("strings.quote", str)
 def _quote(text: str) -> str:
-    return '"' + "".join(_ESCAPES.get(character, character) for character in text) + '"'
+    return '"' + "".join(ESCAPES.get(character, character) for character in text) + '"'

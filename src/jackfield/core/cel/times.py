@@ -5,7 +5,7 @@ Knows how Go reads and writes them. Must not know expressions.
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -30,7 +30,11 @@ _TIMESTAMP: Final = re.compile(
 )
 _OFFSET: Final = re.compile(r"([+-]?)([0-9]{1,2}):([0-9]{1,2})")
 _NO_TIMESTAMP: Final = "type conversion error from 'string' to 'google.protobuf.Timestamp'"
+_NO_DURATION: Final = "type conversion error from 'string' to 'google.protobuf.Duration'"
+_HOURS_MAX, _MINUTES_MAX = 24, 60
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+YEAR_ONE: Final = Timestamp(-62135596800 * SECOND)
+"""Go's zero time."""
 
 
 def parse_duration(text: str) -> Duration:
@@ -41,14 +45,12 @@ def parse_duration(text: str) -> Duration:
     while at < len(rest) and rest != "0":
         part = _DURATION.match(rest, at)
         if part is None:
-            raise CelError(f'time: invalid duration "{text}"')
+            raise CelError(_NO_DURATION)
         total += Fraction(part[1] if part[1][-1] != "." else part[1][:-1]) * _UNITS[part[2]]
         at = part.end()
-    if not rest:
-        raise CelError(f'time: invalid duration "{text}"')
     nanos = sign * int(total)
-    if not INT_MIN <= nanos <= INT_MAX:
-        raise CelError(f'time: invalid duration "{text}"')
+    if not rest or not INT_MIN <= nanos <= INT_MAX:
+        raise CelError(_NO_DURATION)
     return Duration(nanos)
 
 
@@ -59,13 +61,22 @@ def parse_timestamp(text: str) -> Timestamp:
         raise CelError(_NO_TIMESTAMP)
     try:
         year, month, day, hour, minute, second = (int(part) for part in shape.groups()[:6])
-        zone = UTC if shape[8] == "Z" else _zone(shape[8])
-        moment = datetime(year, month, day, hour, minute, second, tzinfo=zone)
-        since = moment - _EPOCH
-    except (ValueError, OverflowError) as error:
+        since = datetime(year, month, day, hour, minute, second, tzinfo=UTC) - _EPOCH
+    except ValueError as error:
         raise CelError(_NO_TIMESTAMP) from error
+    east = _OFFSET.fullmatch(shape[8])
+    if east and (int(east[2]) > _HOURS_MAX or int(east[3]) > _MINUTES_MAX):
+        raise CelError(_NO_TIMESTAMP)
+    since -= _offset(east) if east else timedelta()
     fraction = int((shape[7] or "0").ljust(9, "0")[:9])
-    return Timestamp((since.days * 86400 + since.seconds) * SECOND + fraction)
+    return moment((since.days * 86400 + since.seconds) * SECOND + fraction)
+
+
+def moment(nanos: int) -> Timestamp:
+    """Return a point in time; raises CelError for what is not in the years 1 to 9999."""
+    if not YEAR_ONE.nanos <= nanos < 253402300800 * SECOND:
+        raise CelError("timestamp overflow")
+    return Timestamp(nanos)
 
 
 def duration_text(duration: Duration) -> str:
@@ -78,9 +89,9 @@ def duration_text(duration: Duration) -> str:
 def timestamp_text(timestamp: Timestamp) -> str:
     """Return a point in time in RFC 3339."""
     seconds, nanos = divmod(timestamp.nanos, SECOND)
-    moment = _EPOCH + timedelta(seconds=seconds)
+    at = _EPOCH + timedelta(seconds=seconds)
     fraction = f".{nanos:09}".rstrip("0") if nanos else ""
-    return f"{moment.year:04}-{moment:%m-%dT%H:%M:%S}{fraction}Z"
+    return f"{at.year:04}-{at:%m-%dT%H:%M:%S}{fraction}Z"
 
 
 @overload("duration", str)
@@ -100,9 +111,7 @@ def _timestamp(text: str) -> Timestamp:
 
 @overload("timestamp", int)
 def _timestamp_of(seconds: int) -> Timestamp:
-    if not -62135596800 <= seconds < 253402300800:  # noqa: PLR2004 - the years 1 to 9999
-        raise CelError("timestamp overflow")
-    return Timestamp(seconds * SECOND)
+    return moment(seconds * SECOND)
 
 
 @overload("timestamp", Timestamp)
@@ -110,28 +119,33 @@ def _same_timestamp(timestamp: Timestamp) -> Timestamp:
     return timestamp
 
 
-def _zone(name: str) -> tzinfo:
-    shape = _OFFSET.fullmatch(name)
-    if shape is None:
-        try:
-            return ZoneInfo(name) if name not in ("", "UTC") else UTC
-        except (ValueError, LookupError, OSError) as error:
-            raise CelError(f"unknown time zone {name}") from error
-    offset = timedelta(hours=int(shape[2]), minutes=int(shape[3]))
-    return timezone(-offset if shape[1] == "-" else offset)
+def _in_zone(timestamp: Timestamp, zone: str) -> datetime:
+    at = _EPOCH + timedelta(microseconds=timestamp.nanos // 1000)
+    east = _OFFSET.fullmatch(zone)
+    if east:
+        return at + _offset(east)
+    try:
+        return at.astimezone(ZoneInfo(zone)) if zone not in ("", "UTC") else at
+    except (ValueError, LookupError, OSError) as error:
+        raise CelError(f"unknown time zone {zone}") from error
+
+
+def _offset(east: re.Match[str]) -> timedelta:
+    offset = timedelta(hours=int(east[2]), minutes=int(east[3]))
+    return -offset if east[1] == "-" else offset
 
 
 _PARTS: Final[dict[str, Callable[[datetime], int]]] = {
-    "getFullYear": lambda moment: moment.year,
-    "getMonth": lambda moment: moment.month - 1,
-    "getDate": lambda moment: moment.day,
-    "getDayOfMonth": lambda moment: moment.day - 1,
-    "getDayOfYear": lambda moment: moment.timetuple().tm_yday - 1,
-    "getDayOfWeek": lambda moment: moment.isoweekday() % 7,
-    "getHours": lambda moment: moment.hour,
-    "getMinutes": lambda moment: moment.minute,
-    "getSeconds": lambda moment: moment.second,
-    "getMilliseconds": lambda moment: moment.microsecond // 1000,
+    "getFullYear": lambda at: at.year,
+    "getMonth": lambda at: at.month - 1,
+    "getDate": lambda at: at.day,
+    "getDayOfMonth": lambda at: at.day - 1,
+    "getDayOfYear": lambda at: at.timetuple().tm_yday - 1,
+    "getDayOfWeek": lambda at: at.isoweekday() % 7,
+    "getHours": lambda at: at.hour,
+    "getMinutes": lambda at: at.minute,
+    "getSeconds": lambda at: at.second,
+    "getMilliseconds": lambda at: at.microsecond // 1000,
 }
 _SPANS: Final = {
     "getHours": 3600 * SECOND,
@@ -144,12 +158,8 @@ _SPANS: Final = {
 def _declare_part(name: str) -> None:
     part = _PARTS[name]
 
-    def in_zone(timestamp: Timestamp, zone: str) -> int:
-        moment = _EPOCH + timedelta(microseconds=timestamp.nanos // 1000)
-        return part(moment.astimezone(_zone(zone)))
-
-    overload(name, Timestamp)(lambda timestamp: in_zone(timestamp, "UTC"))
-    overload(name, Timestamp, str)(in_zone)
+    overload(name, Timestamp)(lambda timestamp: part(_in_zone(timestamp, "UTC")))
+    overload(name, Timestamp, str)(lambda timestamp, zone: part(_in_zone(timestamp, zone)))
 
 
 def _declare_span(name: str) -> None:

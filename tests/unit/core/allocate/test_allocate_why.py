@@ -6,6 +6,7 @@ from jackfield.core import allocate
 from jackfield.core.allocate import Step, why
 from jackfield.model.claim import DeviceRequest
 from jackfield.model.device import DeviceTaint
+from jackfield.model.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from jackfield.model.names import NodeName
 from unit.core.allocate.small_world import (
     DRIVER,
@@ -148,3 +149,14 @@ def test_the_sentence_names_node_claim_request_and_counts() -> None:
     assert str(why(world.allocator(), [claim(request("x", 3))], node())) == (
         "node n1: not enough usable devices; claim ns/c, request x wants 3, 2 of 3 devices are left: 1 are in use"
     )
+
+
+def test_a_device_whose_node_selector_cannot_be_read_is_counted_though_no_search_came_to_it() -> None:
+    term = NodeSelectorTerm((NodeSelectorRequirement("zone", "Maybe"),))
+    listed = [
+        device("sound", model="H100", all_nodes=True),
+        device("broken", model="A100", node_selector=NodeSelector((term,))),
+    ]
+    world = World([slice_(listed, per_device_node_selection=True)])
+    asked = request(count=2, selectors=selects(f"device.attributes['{DRIVER}'].model == 'H100'"))
+    assert counts(world, asked) == [{Step.FAULT: 1}]

@@ -4,6 +4,7 @@ What is right for one node the allocator's own tests say; here the fleet must sa
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
 import pytest
@@ -95,11 +96,11 @@ def test_a_fleet_says_of_each_node_what_the_allocator_says(case: Case) -> None:
     fleet = allocate.Fleet(allocator, stage)
 
     for one in stage:
-        expected = said(lambda one=one: allocator.allocate(claims, one))  # type: ignore[misc]
-        assert said(lambda one=one: fleet.allocate(claims, one.name)) == expected  # type: ignore[misc]
+        expected = said(partial(allocator.allocate, claims, one))
+        assert said(partial(fleet.allocate, claims, one.name)) == expected
     for order in (stage, stage[::-1], stage[1:]):
-        wanted = said(lambda order=order: one_by_one(allocator, claims, order))  # type: ignore[misc]
-        assert said(lambda order=order: first(fleet, claims, order)) == wanted  # type: ignore[misc]
+        wanted = said(partial(one_by_one, allocator, claims, order))
+        assert said(partial(first, fleet, claims, order)) == wanted
     fitting = said(
         lambda: [one.name for one in stage if not isinstance(allocator.allocate(claims, one), allocate.NoFit)]
     )

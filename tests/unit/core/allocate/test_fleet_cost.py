@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import CodeType, FrameType
 
 from msgspec.structs import replace
@@ -83,7 +84,7 @@ def calls(nodes: int, ask: Callable[[allocate.Fleet, ResourceClaim], None]) -> i
     for number in range(4):
         ask(world, wanting(number, f"early{number}"))
     for number in range(40):
-        counted.of(lambda number=number: ask(world, wanting(number, f"c{number}")))  # type: ignore[misc]
+        counted.of(partial(ask, world, wanting(number, f"c{number}")))
     return counted.count
 
 
@@ -113,7 +114,7 @@ def test_nodes_that_all_differ_cost_a_claim_of_a_known_kind_no_more() -> None:
         every(nodes, wanting(0, "first"))
         counted = Calls()
         for number in range(0, 40, 4):
-            counted.of(lambda number=number: every(nodes, wanting(number, f"c{number}")))  # type: ignore[misc]
+            counted.of(partial(every, nodes, wanting(number, f"c{number}")))
         return counted.count
 
     assert costs(500) <= RATIO_MAX * costs(50)

@@ -1,0 +1,283 @@
+"""What must never be seen is seen when it is there, and nothing else is taken for it."""
+
+from itertools import product
+from typing import NamedTuple
+
+import pytest
+from msgspec.structs import replace
+
+from jackfield.core import check
+from jackfield.model.claim import AllocatedDeviceStatus, ResourceClaim
+from jackfield.model.composition import DEVICE, FINALIZER, ComposableResource, ResourceState
+from jackfield.model.device import Device
+from jackfield.model.meta import Condition, Object
+from jackfield.model.names import DeviceID
+from jackfield.model.policy import DRIVER, FAILED, READY, RESCHEDULE, SLICE_DEVICES_MAX, Policy
+from jackfield.model.slice import ResourcePool, ResourceSlice, ResourceSliceSpec
+from jackfield.testing import builders as b
+
+NEW, ATTACHING, ONLINE, DETACHING, DELETING = ResourceState
+POLICY = b.policy()
+NODE = b.node()
+CLAIM = b.claim("c")
+READY_CLAIM = b.claim("c", ready=True)
+SERVING = b.resource(record=CLAIM)
+OTHERS = DeviceID("gpu.example.com", "n1", "gpu-0")
+A100_1 = f"{DRIVER}/rack-a/a100-1"
+
+
+class Row(NamedTuple):
+    """An object, what is beside it, and what is wrong with it."""
+
+    about: Object
+    beside: tuple[Object, ...] = (NODE,)
+    faults: tuple[str, ...] = ()
+    policy: Policy = POLICY
+
+
+def faults(row: Row) -> tuple[str, ...]:
+    return check.state(b.world(row.about, *row.beside, policy=row.policy), row.about, row.policy)
+
+
+def odd(resource: ComposableResource) -> ComposableResource:
+    return replace(resource, metadata=replace(resource.metadata, name="odd"))
+
+
+# --- resources
+
+MISNAMED = f"resource/odd: is not called as its device {A100_1} is: a second one could exist (rule 1)"
+UNRECORDED = "resource/a100-1.rack-a: is held by uid-c, which is not recorded (rule 10)"
+
+
+def torn(state: ResourceState) -> tuple[str]:
+    return (f"resource/a100-1.rack-a: is {state} while recorded or held (rule 13)",)
+
+
+RESOURCES = {
+    "idle": Row(b.resource()),
+    "recorded": Row(SERVING),
+    "recorded and held": Row(b.resource(record=CLAIM, holder="uid-c")),
+    "with a name of its own": Row(odd(b.resource()), faults=(MISNAMED,)),
+    "with a name of its own, of a model that left the policy": Row(
+        odd(b.resource(state=DETACHING, holder="uid-c")), faults=(MISNAMED,), policy=b.policy("H100")
+    ),
+    "with a name of its own, taken by force": Row(
+        odd(b.resource(state=DETACHING, holder="uid-c", force=True)), faults=(MISNAMED,)
+    ),
+    "made by somebody else": Row(
+        odd(b.resource(state=DETACHING, holder="uid-c", annotations={DEVICE: ""})),
+    ),
+    "of a device that is in no fabric": Row(odd(b.resource(OTHERS, state=DETACHING, holder="uid-c"))),
+    "held and not recorded": Row(b.resource(holder="uid-c"), faults=(UNRECORDED,)),
+    "held by another claim than the recorded one": Row(
+        b.resource(holder="uid-c", record=b.claim("other")), faults=(UNRECORDED,)
+    ),
+    "held and not recorded, on a node that is gone": Row(b.resource(holder="uid-c"), beside=()),
+    "leaving": Row(b.resource(state=DETACHING)),
+    "leaving while recorded": Row(b.resource(state=DETACHING, record=CLAIM), faults=torn(DETACHING)),
+    "leaving while held": Row(b.resource(state=DETACHING, holder="u"), beside=(), faults=torn(DETACHING)),
+    "gone while recorded": Row(b.resource(state=DELETING, record=CLAIM), faults=torn(DELETING)),
+    "gone while held": Row(b.resource(state=DELETING, holder="u"), beside=(), faults=torn(DELETING)),
+    "with a device of its own": Row(b.resource(physical="1"), beside=(b.resource("a100-2", physical="2"),)),
+    "with a device that an earlier one has": Row(
+        b.resource("a100-2", physical="1"),
+        beside=(b.resource(physical="1"),),
+        faults=("resource/a100-2.rack-a: has 1, which a100-1.rack-a has as well",),
+    ),
+    "with a device of the same id in another fabric": Row(
+        b.resource(DeviceID(DRIVER, "rack-b", "a100-2"), physical="1"), beside=(b.resource(physical="1"),)
+    ),
+    "without a device, as others are": Row(b.resource("a100-2"), beside=(b.resource(),)),
+}
+
+# --- claims
+
+
+def told(*kinds: str, claim: ResourceClaim = CLAIM) -> ResourceClaim:
+    """Return the claim with these conditions on each device."""
+    conditions = tuple(Condition(kind, "True") for kind in kinds)
+    devices = tuple(
+        AllocatedDeviceStatus(one.driver, one.pool, one.device, conditions=conditions)
+        for one in claim.results
+    )
+    return replace(claim, status=replace(claim.status, devices=devices))
+
+
+def with_ready(words: str) -> tuple[str]:
+    return (f"claim/default/c: is Ready {words}",)
+
+
+CLAIMS = {
+    "not allocated": Row(b.claim("c", devices=())),
+    "waiting": Row(CLAIM),
+    "failed": Row(told(FAILED)),
+    "ready and served": Row(READY_CLAIM, beside=(NODE, SERVING)),
+    "ready with another driver's device": Row(b.claim("c", devices=(OTHERS,), ready=True)),
+    "ready with admin access": Row(b.claim("c", ready=True, admin=True)),
+    "ready, nothing attached": Row(READY_CLAIM, faults=with_ready(f"with {A100_1}, which nothing attached")),
+    "ready, nothing attached, its node gone": Row(READY_CLAIM, beside=()),
+    "ready with two, one attached": Row(
+        b.claim("c", devices=("a100-1", "a100-2"), ready=True),
+        beside=(NODE, SERVING),
+        faults=with_ready(f"with {DRIVER}/rack-a/a100-2, which nothing attached"),
+    ),
+    "ready with an admin's and one of its own": Row(
+        b.claim("c", devices=(OTHERS, "a100-1"), ready=True),
+        faults=with_ready(f"with {A100_1}, which nothing attached"),
+    ),
+    "ready with what is elsewhere": Row(
+        READY_CLAIM,
+        beside=(NODE, b.resource(on="n2", record=CLAIM)),
+        faults=with_ready(f"on n1 with {A100_1}, which is on n2"),
+    ),
+    "ready too early": Row(
+        READY_CLAIM,
+        beside=(NODE, b.resource(state=ATTACHING, record=CLAIM)),
+        faults=with_ready(f"with {A100_1}, which is Attaching"),
+    ),
+    "ready without a record": Row(
+        READY_CLAIM,
+        beside=(NODE, b.resource()),
+        faults=with_ready(f"with {A100_1}, and no record protects it"),
+    ),
+    "ready with another claim's record": Row(
+        READY_CLAIM,
+        beside=(NODE, b.resource(record=b.claim("other"))),
+        faults=with_ready(f"with {A100_1}, and no record protects it"),
+    ),
+    "ready with what is taken by force": Row(
+        READY_CLAIM, beside=(NODE, b.resource(state=DETACHING, force=True))
+    ),
+    "ready, as another is": Row(
+        READY_CLAIM,
+        beside=(NODE, SERVING, b.claim("d", ready=True)),
+        faults=with_ready(f"with {A100_1}, and so is default/d"),
+    ),
+    "ready, as another is not": Row(READY_CLAIM, beside=(NODE, SERVING, b.claim("d"))),
+}
+
+# --- slices
+
+
+def listing(name: str, *devices: str, binds: int | None = None) -> ResourceSlice:
+    """Return a slice of the fabric's pool; only the first `binds` entries wait for us."""
+    ours = len(devices) if binds is None else binds
+    entries = tuple(
+        Device(one, binding_conditions=(READY,) if at < ours else ()) for at, one in enumerate(devices)
+    )
+    spec = ResourceSliceSpec(DRIVER, ResourcePool("rack-a", 1), devices=entries)
+    return ResourceSlice(metadata=replace(NODE.metadata, name=name, uid=name), spec=spec)
+
+
+FULL = [f"a100-{number}" for number in range(SLICE_DEVICES_MAX)]
+SLICES = {
+    "full": Row(listing("s1", *FULL)),
+    "over-full": Row(listing("s1", *FULL, "a100-x"), faults=("slice/s1: has 65 entries, more than 64",)),
+    "over-full, of another driver": Row(listing("s1", *FULL, "a100-x", binds=0)),
+    "over-full, one entry ours": Row(
+        listing("s1", *FULL, "a100-x", binds=1), faults=("slice/s1: has 65 entries, more than 64",)
+    ),
+    "beside another": Row(listing("s2", "a100-2"), beside=(listing("s1", "a100-1"),)),
+    "with what an earlier one lists": Row(
+        listing("s2", "a100-2", "a100-1"),
+        beside=(listing("s1", "a100-1"),),
+        faults=("slice/s2: lists a100-1, and so does s1",),
+    ),
+}
+
+
+@pytest.mark.parametrize("row", RESOURCES.values(), ids=RESOURCES.keys())
+def test_a_resource_is_as_it_should_be_or_is_told_apart(row: Row) -> None:
+    assert faults(row) == row.faults
+
+
+@pytest.mark.parametrize("row", CLAIMS.values(), ids=CLAIMS.keys())
+def test_a_claim_that_is_ready_can_be_used_or_is_told_apart(row: Row) -> None:
+    assert faults(row) == row.faults
+
+
+@pytest.mark.parametrize("row", SLICES.values(), ids=SLICES.keys())
+def test_a_slice_is_as_it_should_be_or_is_told_apart(row: Row) -> None:
+    assert faults(row) == row.faults
+
+
+def test_a_slice_that_has_not_come_yet_is_looked_at_all_the_same() -> None:
+    assert check.state(b.world(), listing("s1", "a100-1"), POLICY) == ()
+
+
+def test_nothing_is_asked_of_other_kinds() -> None:
+    for one in (NODE, b.pod("p"), b.request({"a100-1": "c"})):
+        assert faults(Row(one)) == ()
+
+
+# --- steps
+
+
+@pytest.mark.parametrize(("old", "new"), list(product(ResourceState, repeat=2)))
+def test_a_state_is_never_gone_back_to(old: ResourceState, new: ResourceState) -> None:
+    found = check.step(b.resource(state=old), b.resource(state=new))
+    back = f"resource/a100-1.rack-a: went back from {old} to {new} (rule 2)"
+    assert found == ((back,) if list(ResourceState).index(new) < list(ResourceState).index(old) else ())
+
+
+def guarded(state: ResourceState, uid: str = "u") -> ComposableResource:
+    return b.resource(state=state, finalizers=(FINALIZER,), uid=uid)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        (None, b.resource(), ""),
+        (b.resource(on="n1"), b.resource(on="n2"), "moved from n1 to n2 (rule 2)"),
+        (b.resource(), b.resource(annotations={DEVICE: "a/b/c"}), "changed its device (rule 2)"),
+        (b.resource(), b.resource(physical="1"), ""),
+        (b.resource(physical="1"), b.resource(physical="1"), ""),
+        (b.resource(physical="1"), b.resource(physical="2"), "was 1 and is 2"),
+        (b.resource(physical="1"), b.resource(), "was 1 and is nothing"),
+        (guarded(NEW), None, ""),
+        (guarded(ATTACHING), None, "went while Attaching"),
+        (guarded(ONLINE), None, "went while Online"),
+        (guarded(DETACHING), None, "went while Detaching"),
+        (guarded(DELETING), None, ""),
+        (guarded(ONLINE), guarded(NEW, uid="v"), "went while Online"),
+        (b.resource(state=ONLINE, uid="u"), guarded(NEW, uid="v"), ""),
+        (b.resource(state=ONLINE), None, ""),
+    ],
+)
+def test_what_a_resource_is_for_stays_and_it_goes_when_all_is_done(
+    old: ComposableResource | None, new: ComposableResource | None, fault: str
+) -> None:
+    assert check.step(old, new) == ((f"resource/a100-1.rack-a: {fault}",) if fault else ())
+
+
+ELSEWHERE = b.claim("c", on="n2")
+LOST = f"claim/default/c: lost its Ready for {A100_1}"
+FAILED_LATE = f"claim/default/c: was failed for {A100_1} after it was Ready (rule 8)"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "faults"),
+    [
+        (CLAIM, READY_CLAIM, ()),
+        (READY_CLAIM, READY_CLAIM, ()),
+        (READY_CLAIM, CLAIM, (LOST,)),
+        (CLAIM, told(FAILED), ()),
+        (READY_CLAIM, told(READY, FAILED), (FAILED_LATE,)),
+        (READY_CLAIM, told(READY, RESCHEDULE), (FAILED_LATE,)),
+        (READY_CLAIM, told(RESCHEDULE), (LOST, FAILED_LATE)),
+        (told(READY, FAILED), told(READY, RESCHEDULE), ()),
+        (told(READY, RESCHEDULE), told(READY, FAILED), ()),
+        (told(FAILED), told(FAILED, READY), ()),
+        (READY_CLAIM, b.claim("c", devices=()), ()),
+        (READY_CLAIM, ELSEWHERE, ()),
+        (READY_CLAIM, None, ()),
+        (READY_CLAIM, b.claim("c", uid="of another"), ()),
+        (b.claim("c", devices=()), b.claim("c", devices=()), ()),
+        (READY_CLAIM, NODE, ()),
+        (NODE, None, ()),
+    ],
+)
+def test_what_a_claim_was_told_holds_while_it_is_allocated(
+    old: Object, new: Object | None, faults: tuple[str, ...]
+) -> None:
+    assert check.step(old, new) == faults
