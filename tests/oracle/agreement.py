@@ -121,6 +121,9 @@ _REASONS: Mapping[str, Callable[[Raw, Raw], bool]] = {
     "the library parses 32 levels, Kubernetes 250": lambda _, ours: (
         "recursion" in ours.get("compileError", "")
     ),
+    "the library does not find a macro's variable by a name with a dot before it": lambda _, ours: (
+        "undeclared reference to '." in ours.get("compileError", "")
+    ),
     "Kubernetes changes an amount when it compares it": _mentions(r"capacity.*(is|as)Integer"),
     "the library forgets the type of what flatten() gives": _mentions(r"\.flatten\(\)"),
     "the library forgets the type of what sort() gives of anything": _mentions(r"attributes.*\.sort(By)?\("),

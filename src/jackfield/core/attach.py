@@ -133,7 +133,7 @@ def _begin(resource: ComposableResource) -> Plan:
 
 def _attach(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> Plan:
     reason = _give_up(view, resource, policy, now)
-    if reason:
+    if reason and not _must_be_known(view, resource, policy, now):
         return _withdraw(view, resource, policy, now, reason)
     if resource.status.cdi_device_id:
         return _come_online(view, resource, policy)
@@ -153,6 +153,22 @@ def _attach(view: View, resource: ComposableResource, policy: Policy, now: Secon
     return Plan(
         (attach,), (_wait(resource, "Attaching", "the fabric manager to attach it"),), _soon(policy, now)
     )
+
+
+def _must_be_known(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> bool:
+    """Whether an order must be answered, and its device be offered by its driver, before it is given up.
+
+    A vendor's driver offers a device the moment it sees it. One that it sees after its order was given up could be
+    given to a claim and then be pulled, since nobody knew what to taint.
+    """
+    if _binds(resource) or resource.status.error or view.node(resource.node) is None:
+        return False
+    if not resource.status.cdi_device_id:
+        return _knows_orders(view, resource, policy)
+    there = (one.since for one in view.attached(resource.node) if one.id == resource.status.cdi_device_id)
+    came = max(there, default=seconds(resource.metadata.creation_timestamp))
+    unseen = not view.published(resource.status.device_id)
+    return unseen and now < came + policy.attach_deadline_seconds
 
 
 def _obstacle(view: View, resource: ComposableResource, policy: Policy) -> Waiting | None:

@@ -37,8 +37,9 @@ def adopt(view: View, node: NodeName, policy: Policy, now: Seconds) -> Plan:
         model = policy.model(device.model)
         if not device.ours or model is None or view.resource_with(fabric, device.id) is not None:
             continue
-        if _waited_for(view, node, device):
-            continue
+        request = view.request(naming.request(node, model))
+        if _waited_for(view, node, device) or (request is not None and request.deleting):
+            continue  # what is made for a request that goes would go with it, and be made again
         settled_at = Seconds(max(machine.since, device.since) + inventory.traits.call_timeout)
         if now < settled_at:
             again_at = min(again_at, settled_at)

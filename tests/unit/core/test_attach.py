@@ -436,6 +436,39 @@ ROWS = {
         again_at=AGAIN,
         policy=vendors(),
     ),
+    "a vendor's order that nobody wants is answered first": Row(
+        (NODE, b.resource(HANDED, state=ResourceState.ATTACHING, deleted=b.NOW, physical="")),
+        do=("Attach 1 at n1 resource/a100-1.rack-a",),
+        wait=("Attaching",),
+        again_at=AGAIN,
+        policy=vendors(),
+    ),
+    "a vendor's device that nobody wants is seen first": Row(
+        (
+            NODE,
+            b.resource(
+                HANDED,
+                state=ResourceState.ATTACHING,
+                deleted=b.NOW,
+                uuid="GPU-7",
+                physical="1",
+                created=b.NOW,
+            ),
+        ),
+        wait=("Visible",),
+        again_at=Seconds(b.NOW + 300),
+        policy=vendors(),
+    ),
+    "a vendor's device that its driver never shows": Row(
+        (
+            NODE,
+            b.resource(
+                HANDED, state=ResourceState.ATTACHING, deleted=b.NOW, uuid="GPU-7", physical="1", created=OLD
+            ),
+        ),
+        do=("Blame node/n1", "MarkState Detaching resource/a100-1.rack-a"),
+        policy=vendors(),
+    ),
     "a vendor's device that is not tainted yet": Row(
         (NODE, b.vendor_slice("GPU-7"), b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7")),
         do=("PutTaint taint/a100-1.rack-a-taint",),

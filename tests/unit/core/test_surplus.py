@@ -15,7 +15,7 @@ from jackfield.model.composition import (
 )
 from jackfield.model.fabric import FabricDevice, Inventory, Machine, Traits
 from jackfield.model.meta import Object, ObjectMeta
-from jackfield.model.names import NEVER, ModelName, NodeName, OrderID, PhysicalID, Seconds
+from jackfield.model.names import NEVER, NO_TIME, ModelName, NodeName, OrderID, PhysicalID, Seconds
 from jackfield.model.plan import Phase, Plan, PutResource
 from jackfield.model.policy import Policy
 from jackfield.testing.builders import (
@@ -25,6 +25,7 @@ from jackfield.testing.builders import (
     claim,
     inventory,
     policy,
+    request,
     resource,
     showing,
     world,
@@ -184,3 +185,10 @@ def test_a_device_for_a_vendors_driver_is_adopted_under_its_fabric() -> None:
     assert put.resource.spec.model == ModelName("A100")
     assert put.resource.device is not None
     assert put.resource.device.pool == "a100-fabricrack-a"
+
+
+def test_nothing_is_adopted_for_a_request_that_goes() -> None:
+    going = request({"a100-1": ""}, deleted=NOW)
+    assert going.metadata.name == "jackfield-a100-n1"
+    assert names(adopted(going)) == ""
+    assert names(adopted(replace(going, metadata=replace(going.metadata, deletion_timestamp=NO_TIME)))) != ""

@@ -6,6 +6,7 @@ tried.
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from itertools import takewhile
 from typing import Final
 
 from jackfield.core.allocate import capacity
@@ -147,10 +148,8 @@ class Attempt:
         Only its distinctAttribute notices.
         """
         refusing = self._refusing(claim, ask, candidate.entry)
-        for index in ask.constraints:
+        for index in takewhile(lambda index: index != refusing, ask.constraints):
             one = self._constraints[claim][index]
-            if index == refusing:
-                return
             if not one.monotone:
                 one.add(candidate.entry, ask.request)
                 one.remove(ask.request)

@@ -95,21 +95,22 @@ class DistinctByRequest:
 
     monotone = False
 
-    def __init__(self, attribute: str) -> None:
+    def __init__(self, attribute: str, *, lists: bool) -> None:
         self._attribute = attribute
+        self._lists = lists
         self._values: dict[str, Value] = {}
         self._devices = 0
 
     def allows(self, entry: Entry) -> bool:
         """Return whether no remembered value equals the device's."""
-        value = entry.value(self._attribute, lists=False)
+        value = entry.value(self._attribute, lists=self._lists)
         if value is None or not self._devices:
             return value is not None
         return _differs(value, list(self._values.values()))
 
     def add(self, entry: Entry, request: str) -> None:
         """Remember the value as the request's only one."""
-        value = entry.value(self._attribute, lists=False)
+        value = entry.value(self._attribute, lists=self._lists)
         assert value is not None
         self._values[request] = value
         self._devices += 1
@@ -131,6 +132,6 @@ def constraint(spec: DeviceConstraint, features: Features) -> Constraint:
     lists = features.list_attributes
     if spec.match_attribute:
         return Match(spec.match_attribute, lists=lists)
-    if features.profile is Profile.V1_36 and not lists:
-        return DistinctByRequest(spec.distinct_attribute)
+    if features.profile is Profile.V1_36:
+        return DistinctByRequest(spec.distinct_attribute, lists=lists)
     return Distinct(spec.distinct_attribute, lists=lists)

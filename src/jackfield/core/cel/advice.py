@@ -67,12 +67,11 @@ def _hints(expr: Expr) -> Iterator[str]:
     if "/" in domain and len(steps) == _DOMAIN:
         first, _, name = domain.partition("/")
         yield f'write device.{field}["{first}"].{name}: domain and name are looked up one after the other'
-    inside = expr.operand if isinstance(expr, Select) else None
-    if inside is None or not isinstance(expr, Select) or expr.field not in _WRAPPERS:
+    if not isinstance(expr, Select) or expr.field not in _WRAPPERS:
         return
-    below = paths.steps_of(inside, {})
+    below = paths.steps_of(expr.operand, {})
     if below is not None and (len(below) == _ATTRIBUTE or (len(below) == _DOMAIN and "/" in below[2])):
-        plain = unparse.text(inside)
+        plain = unparse.text(expr.operand)
         if "/" in domain:
             first, _, name = domain.partition("/")
             plain = f'device.{field}["{first}"].{name}'

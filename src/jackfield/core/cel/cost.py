@@ -205,15 +205,11 @@ class Estimator:
         cost += self.cost(expr.result)
         self._locals[expr.accu_var].pop()
         count = self._size(expr.range) or UNKNOWN
-        if isinstance(expr.init, Const):
-            size = self._size(expr.init)
-            if size is not None:
-                self._sizes[expr.id] = size
-        elif isinstance(expr.init, ListExpr | MapExpr):
-            self._sizes[expr.id] = count
-            entries = self._entries_of(expr.step)
-            if entries is not None:
-                self._entries[expr.id] = entries
+        # A macro begins with an empty list or map, or with a truth or a number.
+        self._sizes[expr.id] = ONE if isinstance(expr.init, Const) else count
+        entries = self._entries_of(expr.step)
+        if entries is not None:
+            self._entries[expr.id] = entries
         return cost + count * each
 
     # --- calls
@@ -229,15 +225,12 @@ class Estimator:
             # In turn: what is known of one may change with the cost of the next, as paths share their room.
             costs.append(self.cost(one))
             args.append(self._node(one))
-        overloads = self._checked.overloads.get(expr.id, ())
-        if not overloads:
-            return _FREE
         cost, target = _FREE, None
         if expr.target is not None:
             cost = self.cost(expr.target)
             target = self._node(expr.target)
         worst, size = EMPTY, None
-        for overload in overloads:
+        for overload in self._checked.overloads[expr.id]:
             estimate = self._estimate(expr, overload, target, args, costs)
             worst = worst.union(estimate.cost)
             if estimate.size is not None:

@@ -17,7 +17,7 @@ from jackfield.core.cel.program import COST_MAX, Program
 from jackfield.core.cel.shapes import Bind, shape
 from jackfield.core.cel.subject import Subject
 from jackfield.core.cel.syntax import Call, Comprehension, Expr, children
-from jackfield.core.cel.values import Optional, Semver, type_name
+from jackfield.core.cel.values import Optional, Semver
 from jackfield.model.quantity import Quantity
 
 _DEVICE_ONLY: Final = 1
@@ -144,9 +144,7 @@ def _shown(value: object) -> str:
             return f"[{', '.join(map(_shown, value))}]"
         case Semver():
             return value.text
-        case bool() | int() | float():
-            return text_of(value)
         case Quantity():
             return str(value)
         case _:
-            return type_name(value)
+            return text_of(value)

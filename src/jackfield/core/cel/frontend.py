@@ -10,7 +10,8 @@ from functools import lru_cache
 from typing import Any, Final
 
 from jackfield.core.cel import declarations, wire
-from jackfield.core.cel.faults import CompileError, UnavailableError
+from jackfield.core.cel.extra import library
+from jackfield.core.cel.faults import CompileError
 from jackfield.core.cel.syntax import Checked
 
 _LIBRARY_PREFIX: Final = "INVALID_ARGUMENT: "
@@ -54,14 +55,11 @@ def check(source: str, *, lists: bool = False) -> Checked:
 
 @lru_cache(maxsize=2)
 def _environment(lists: bool) -> Any:  # noqa: ANN401, FBT001 - the library has no usable types; a cache key
-    try:
-        from cel_expr_python import cel  # noqa: PLC0415 - imported only where something is compiled
-        from google.protobuf import descriptor_pb2, descriptor_pool, struct_pb2  # noqa: PLC0415
-    except ImportError as error:
-        raise UnavailableError("CEL expressions need the extra: pip install 'jackfield[cel]'") from error
+    cel = library("cel_expr_python.cel")
+    descriptor_pb2 = library("google.protobuf.descriptor_pb2")
     # A real pool: without protobuf the library aborts the process, with a stand-in two threads lock each other out.
-    pool = descriptor_pool.DescriptorPool()
-    pool.AddSerializedFile(struct_pb2.DESCRIPTOR.serialized_pb)
+    pool = library("google.protobuf.descriptor_pool").DescriptorPool()
+    pool.AddSerializedFile(library("google.protobuf.struct_pb2").DESCRIPTOR.serialized_pb)
     file = descriptor_pb2.FileDescriptorProto(
         name="jackfield/dra.proto",
         package="kubernetes",
@@ -76,16 +74,13 @@ def _environment(lists: bool) -> Any:  # noqa: ANN401, FBT001 - the library has 
     device.field.add(name="driver", number=1, type=scalar)
     device.field.add(name="allowMultipleAllocations", number=2, type=boolean)
     for number, name in ((3, "attributes"), (4, "capacity")):
-        _add_map(device, name, number)
+        _add_map(device, name, number, descriptor_pb2.FieldDescriptorProto)
     pool.AddSerializedFile(file.SerializeToString())
     settings = cel.NewEnvConfigFromYaml(json.dumps(declarations.config(lists=lists)))
     return cel.NewEnv(pool, config=settings)
 
 
-def _add_map(message: Any, name: str, number: int) -> None:  # noqa: ANN401 - a descriptor, imported lazily
-    from google.protobuf import descriptor_pb2  # noqa: PLC0415
-
-    field = descriptor_pb2.FieldDescriptorProto
+def _add_map(message: Any, name: str, number: int, field: Any) -> None:  # noqa: ANN401 - the library's
     entry = message.nested_type.add(name=f"{name.capitalize()}Entry")
     entry.options.map_entry = True
     entry.field.add(name="key", number=1, type=field.TYPE_STRING, label=field.LABEL_OPTIONAL)

@@ -8,7 +8,7 @@ from functools import cmp_to_key
 from typing import Final
 
 from jackfield.core.cel.faults import CelError
-from jackfield.core.cel.operators import add, compare, contains, equal, surely_equal
+from jackfield.core.cel.operators import add, compare, contains, equal, literal, surely_equal
 from jackfield.core.cel.times import YEAR_ONE
 from jackfield.core.cel.values import (
     NONE,
@@ -18,7 +18,6 @@ from jackfield.core.cel.values import (
     Timestamp,
     UInt,
     overload,
-    type_name,
 )
 
 Values = list[object]
@@ -243,11 +242,21 @@ def _value(value: Optional) -> object:
 
 
 @overload("optional.unwrap", list)
-@overload("unwrapOpt", list)
 def _unwrap(items: Values) -> Values:
+    return _unwrapped(items, "optional.unwrap")
+
+
+@overload("unwrapOpt", list)
+def _unwrap_member(items: Values) -> Values:
+    return _unwrapped(items, "unwrapOpt")
+
+
+def _unwrapped(items: Values, name: str) -> Values:
     made: Values = []
-    for item in items:
+    for at, item in enumerate(items):
         if not isinstance(item, Optional):
-            raise CelError(f"value {type_name(item)} is not optional")
+            raise CelError(
+                f"value {literal(item)} is not optional" if at else f"no such overload: {name}(list)"
+            )
         made.extend([item.value] if item.present else [])
     return made

@@ -31,6 +31,8 @@ from jackfield.core.cel.values import type_name
 
 _ACCESS: Final = ("_[_]", "_[?_]", "_?._")
 _ACCESS_NAMES: Final = ("index", "optional_index")
+_COUNTED: Final = ("lists.range", "flatten")
+"""What pays for a number that it is given."""
 _SCANS: Final = ("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf")
 _LIST, _MAP, _MESSAGE = 10, 30, 40
 
@@ -143,7 +145,6 @@ def _size(value: object) -> int:
 
 
 def _number(value: object) -> int | None:
-    """Return how many are asked for, where a number says it."""
     return value if type(value) is int else None
 
 
@@ -168,7 +169,10 @@ def _price(name: str, args: Sequence[object]) -> int:
     overload = "_".join((name, *map(type_name, args)))
     if name == "@in":
         overload = "in_list" if isinstance(args[1], list) else "in_map"
-    return _listed(name, overload, tuple((type_name(one), _size(one), _number(one)) for one in args))
+    counted = name in _COUNTED
+    return _listed(
+        name, overload, tuple((type_name(one), _size(one), _number(one) if counted else None) for one in args)
+    )
 
 
 @lru_cache(maxsize=4096)

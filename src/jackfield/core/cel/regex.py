@@ -7,7 +7,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
-from jackfield.core.cel.faults import CelError, UnavailableError
+from jackfield.core.cel.extra import library
+from jackfield.core.cel.faults import CelError
 from jackfield.core.cel.values import overload
 
 _PATTERNS_MAX: Final = 1024
@@ -20,10 +21,7 @@ class PatternError(CelError):
 @lru_cache(maxsize=_PATTERNS_MAX)
 def pattern(text: str) -> Any:  # noqa: ANN401 - the library has no types
     """Return a compiled pattern; raises PatternError."""
-    try:
-        import re2  # noqa: PLC0415 - imported only where something is compiled
-    except ImportError as error:
-        raise UnavailableError("CEL expressions need the extra: pip install 'jackfield[cel]'") from error
+    re2 = library("re2")
     options = re2.Options()
     options.log_errors = False
     try:

@@ -187,8 +187,7 @@ def make_map(*entries: tuple[object, object, bool]) -> dict[object, object]:
 def _present(optional: bool, item: object) -> Optional:  # noqa: FBT001 - a flag of the literal
     if not optional:
         return Optional(present=True, value=item)
-    if not isinstance(item, Optional):
-        raise CelError(f"cannot initialize optional entry from non-optional value {item}")
+    assert isinstance(item, Optional), "the type checker takes nothing else"
     return item
 
 

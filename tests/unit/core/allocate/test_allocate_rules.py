@@ -1,6 +1,7 @@
 """Whether one more device may be given: taints, constraints, admin access, counters, capacity."""
 
 import pytest
+from msgspec.structs import replace
 
 from jackfield.core import allocate
 from jackfield.model.claim import DeviceConstraint, DeviceRequest, DeviceToleration, ResourceClaim
@@ -143,12 +144,14 @@ def test_a_qualified_attribute_goes_before_the_bare_one() -> None:
     ]
 
 
-def test_in_1_36_three_devices_of_one_request_are_not_kept_apart() -> None:
+@pytest.mark.parametrize("lists", [False, True])
+def test_in_1_36_three_devices_of_one_request_are_not_kept_apart(*, lists: bool) -> None:
     # The second value replaces the first; mirrored until nobody runs 1.36.
     listed = [device("a", numa=0), device("b", numa=1), device("c", numa=0)]
     apart = claim(request(count=3), constraints=[different("numa")])
-    assert World([slice_(listed)]).gives(apart) == ["r=a", "r=b", "r=c"]
-    assert World([slice_(listed)], features=V1_37).gives(apart) == NOT_ENOUGH
+    older, newer = (replace(one, list_attributes=lists) for one in (allocate.Features(), V1_37))
+    assert World([slice_(listed)], features=older).gives(apart) == ["r=a", "r=b", "r=c"]
+    assert World([slice_(listed)], features=newer).gives(apart) == NOT_ENOUGH
 
 
 def test_in_1_36_a_device_that_another_constraint_refuses_makes_values_forgotten() -> None:

@@ -33,6 +33,8 @@ def refusal(expression: str, *, lists: bool = False) -> cel.CompileError:
         ("device.driver.foo", "type 'string' does not support field selection"),
         ("(" * 40 + "true" + ")" * 40, "recursion limit exceeded"),
         ("'\ud800' == ''", "Syntax error: no valid text"),
+        ("[1].exists_one(x, true", "Syntax error: missing ')' at '<EOF>'"),
+        ("'%s'.format([[{'a': quantity('1')}]]) == ''", "was given kubernetes.Quantity"),
     ],
 )
 def test_this_is_refused(expression: str, words: str) -> None:
@@ -81,6 +83,10 @@ def test_a_common_mistake_gets_a_hint(expression: str, hint: str) -> None:
             'device.capacity["a"].b != quantity("1")',
             ('write !(device.capacity["a"].b == quantity("1")): the cost of != on quantities has no bound',),
         ),
+        ('device.attributes["a"].string == "x"', ()),
+        ("[device.driver].join() == 'a'", ("join has no known length: compare the parts instead",)),
+        ("[device.driver].indexOf('a') == 0", ("indexOf on a list has no known cost: use in",)),
+        ("lists.range(device.driver.size()).size() == 3", ("lists.range needs a literal",)),
         (
             'device.attributes["a"].?b.orValue("").contains("x")',
             ("the result of orValue has no known length: use has(…) && …, or compare with ==",),
@@ -134,6 +140,10 @@ def test_the_api_server_refuses_what_a_scheduler_would_run() -> None:
         ('device.attributes["a"].exists(k, k == "b")', ['device.attributes["a"][*]']),
         ('"a" in device.attributes', ['device.attributes["a"][*]']),
         ("device.capacity.size() > 0", ["device.capacity[*][*]"]),
+        (
+            'cel.bind(x, device.driver + "a", x == device.attributes["a"].b)',
+            ['device.attributes["a"].b', "device.driver"],
+        ),
         (
             "has(device.attributes['a'].b) && device.capacity.a.b.isInteger()",
             ['device.attributes["a"].b', 'device.capacity["a"].b'],

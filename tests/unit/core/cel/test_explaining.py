@@ -58,8 +58,19 @@ SUBJECT = cel.subject("g.example", DEVICE)
             ),
         ),
         (
+            "!(device.driver == 'x' || device.attributes['g.example'].numa == 1)",
+            'device.attributes["g.example"].numa == 1: is true (device.attributes["g.example"].numa is 1)',
+        ),
+        (
             "device.attributes['g.example'].healthy ? device.driver == 'x' : true",
             'device.driver == "x": is false (device.driver is "g.example")',
+        ),
+        (
+            "device.attributes['g.example'].nope ? true : false",
+            (
+                'device.attributes["g.example"].nope: no such key: nope '
+                '(device.attributes["g.example"].nope is absent)'
+            ),
         ),
         (
             "device.attributes['g.example'].version.isGreaterThan(semver('2.0.0'))",
@@ -85,9 +96,26 @@ def test_the_part_that_says_no_is_named_with_what_it_saw(expression: str, reason
     assert str(cel.why_not(cel.compile(expression), SUBJECT)) == reason
 
 
+def test_a_list_is_shown_with_its_items() -> None:
+    subject = cel.subject("g", Device("list", attributes={"names": DeviceAttribute(strings=("a", "b"))}))
+    told = cel.why_not(cel.compile("'c' in device.attributes['g'].names", lists=True), subject)
+    assert str(told).endswith('(device.attributes["g"].names is ["a", "b"])')
+
+
 def test_a_device_that_no_expression_can_look_at_says_so() -> None:
     broken = cel.subject("g.example", Device("broken", attributes={"x": DeviceAttribute()}))
     assert cel.why_not(cel.compile("true"), broken).error == "attribute x: unsupported attribute value"
+
+
+@pytest.mark.parametrize(
+    ("expression", "short"),
+    [
+        ("google.protobuf.Int64Value{value: 1} == 1", "google.protobuf.Int64Value{…} == 1"),
+        ("[1].transformMap(i, v, v) == {0: 1}", "[1].transformMap(i, v, …) == {0: 1}"),
+    ],
+)
+def test_what_is_written_back_may_be_short(expression: str, short: str) -> None:
+    assert unparse.text(cel.compile(expression).checked.expr) == short
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,11 @@
 import subprocess
 import sys
 
+import pytest
+
+from jackfield.core.cel import UnavailableError
+from jackfield.core.cel.extra import library
+
 LAZY = ("cel_expr_python", "google.protobuf", "re2")
 
 
@@ -26,3 +31,8 @@ def test_a_missing_library_names_the_extra() -> None:
             "except cel.UnavailableError as error: print(error)"
         )
         assert "jackfield[cel]" in told
+
+
+def test_what_cannot_be_imported_names_the_extra() -> None:
+    with pytest.raises(UnavailableError, match=r"jackfield\[cel\]"):
+        library("no_such_library")

@@ -55,6 +55,7 @@ def error(expression: str, device: Device = DEVICE, *, lists: bool = False) -> s
         'device.attributes["gpu.example.com"][?"model"].hasValue()',
         'has(device.attributes["gpu.example.com"].model) && !has(device.attributes["gpu.example.com"].nope)',
         'device.attributes["gpu.example.com"].exists(name, name == "model")',
+        '[device.attributes["gpu.example.com"].numa == 1].exists(told, told)',
         'device.attributes["gpu.example.com"].exists_one(name, value, name == "model" && value == "A100")',
         'device.attributes["gpu.example.com"].all(name, name.size() < 20)',
         'device.attributes["gpu.example.com"].map(name, name.size()).sum() == 29',
@@ -122,6 +123,11 @@ def test_an_error_loses_against_an_answer_on_either_side() -> None:
     assert matches('["a", "b"].exists(x, x == "b" || device.attributes["gpu.example.com"].nope == x)')
 
 
+def test_an_expression_says_the_same_however_often_it_is_asked() -> None:
+    asked = 'device.attributes["gpu.example.com"].nope == "again"'
+    assert error(asked) == error(asked) == "no such key: nope"
+
+
 def test_a_bound_value_is_computed_when_it_is_used() -> None:
     assert matches('cel.bind(x, device.attributes["gpu.example.com"].nope, true)')
     assert error('cel.bind(x, device.attributes["gpu.example.com"].nope, x == 1)') == "no such key: nope"
@@ -148,6 +154,20 @@ def test_an_attribute_without_a_value_spoils_every_expression(
     attribute: DeviceAttribute, message: str
 ) -> None:
     assert error("true", Device("bad", attributes={"x": attribute}), lists=True) == message
+
+
+def test_a_capacity_that_is_no_quantity_spoils_every_expression() -> None:
+    broken = Device("bad", capacity={"memory": DeviceCapacity("80 GB")})
+    assert error("true", broken).startswith("capacity memory: quantities must match the regular expression")
+
+
+def test_a_list_of_versions_holds_versions() -> None:
+    versions = Device("list", attributes={"runs": DeviceAttribute(versions=("1.2.3", "2.0.0"))})
+    assert error("true", versions) == "attribute runs: unsupported attribute value"
+    expression = 'device.attributes["gpu.example.com"].runs.exists(x, x.isGreaterThan(semver("1.9.0")))'
+    assert matches(expression, versions, lists=True)
+    broken = Device("list", attributes={"runs": DeviceAttribute(versions=("1.2",))})
+    assert error(expression, broken, lists=True).startswith("attribute runs: parse semantic version")
 
 
 def test_bare_names_are_filed_under_the_drivers_domain() -> None:
