@@ -466,7 +466,7 @@ ROWS = {
                 HANDED, state=ResourceState.ATTACHING, deleted=b.NOW, uuid="GPU-7", physical="1", created=OLD
             ),
         ),
-        do=("Blame node/n1", "MarkState Detaching resource/a100-1.rack-a"),
+        do=("MarkState Detaching resource/a100-1.rack-a",),
         policy=vendors(),
     ),
     "a vendor's device that is not tainted yet": Row(
