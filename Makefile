@@ -19,7 +19,7 @@ DEV_STAMP := $(VENV)/.installed-dev
 DEV_GROUP := import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["dev"], sep="\n")
 SAY := printf '\n==> %s\n'
 
-.PHONY: help setup setup-dev demo test check check-format check-lint check-types check-imports check-shape golden bench bench-allocator oracle oracle-long fuzz clean
+.PHONY: help setup setup-dev demo test coverage check check-format check-lint check-types check-imports check-shape golden bench bench-allocator oracle oracle-long fuzz clean
 # Steps share two cores and one screen; `make -k check` shows all that is wrong, not only the first.
 .NOTPARALLEL:
 
@@ -37,6 +37,10 @@ demo: $(USER_STAMP) ## show a claim's life on a cluster and a fabric in memory
 test: $(DEV_STAMP) ## run all tests but the slow ones
 	@$(SAY) 'tests'
 	@$(RUN) -m pytest -n $(WORKERS) -q -m 'not slow' tests
+
+coverage: $(DEV_STAMP) ## does every branch of the core have a test of its own? takes minutes
+	@$(SAY) 'coverage of the core'
+	@$(RUN) -m pytest -n $(WORKERS) -q tests/unit/core --cov=jackfield.core --cov-branch --cov-fail-under=100
 
 check: check-format check-lint check-types check-imports check-shape ## all of the following five
 

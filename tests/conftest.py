@@ -1,12 +1,19 @@
 """The `golden` fixture: a text must be what a file in the repository says it is."""
 
+import os
 from collections.abc import Callable
 from difflib import unified_diff
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 UPDATE = "--update-golden"
+
+# What must pass before a change lands asks the same questions each time; people's own runs ask new ones.
+settings.register_profile("ci", derandomize=True)
+if os.environ.get("CI"):
+    settings.load_profile("ci")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

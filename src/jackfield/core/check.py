@@ -134,7 +134,7 @@ def _resource_step(old: ComposableResource, new: Object | None) -> Iterator[str]
 
 
 def _claim_step(old: ResourceClaim, new: ResourceClaim) -> Iterator[str]:
-    if old.status.allocation is None or new.status.allocation != old.status.allocation:
+    if new.status.allocation != old.status.allocation:
         return
     for result in new.results:
         before, after = old.conditions(result.id), new.conditions(result.id)

@@ -1,96 +1,36 @@
 """A resource's next step: a view, the plan."""
 
-from typing import NamedTuple
-
 import pytest
-from msgspec.structs import replace
 
-from jackfield.controllers.store import Store
-from jackfield.core import attach
 from jackfield.model.composition import (
-    RELEASED,
     VISIBLE,
     ComposableResource,
     ComposableResourceStatus,
     ResourceState,
 )
-from jackfield.model.device import DeviceTaint
-from jackfield.model.fabric import FabricDevice, Machine
-from jackfield.model.meta import Condition, Object, ObjectMeta
+from jackfield.model.meta import Condition, ObjectMeta
 from jackfield.model.names import (
-    NEVER,
     FabricName,
-    ModelName,
-    NodeName,
-    OrderID,
-    PhysicalID,
-    Seconds,
-    rfc3339,
 )
 from jackfield.model.policy import Policy
-from jackfield.model.taint import DeviceTaintRule, DeviceTaintRuleSpec
 from jackfield.testing import builders as b
-from unit.core.plans import reasons, steps, words
-
-CR = "a100-1.rack-a"
-SEEN = (Condition(VISIBLE, "True"),)
-LET_GO = (Condition(RELEASED, "True"),)
-VENDOR = "gpu.example.com"
-HANDED = b.device(f"{VENDOR}/a100-fabricrack-a/a100-1")
-DEADLINE = Seconds(b.NOW + 200)
-"""100 s ago the resource was created, and 300 s are allowed."""
-POLICY = b.policy()
-OLD = b.NOW - 300
-
-
-def vendors() -> Policy:
-    return b.policy(b.model("A100", driver=VENDOR))
-
-
-def attaching(**meta: object) -> ComposableResource:
-    return b.resource(state=ResourceState.ATTACHING, **meta)  # type: ignore[arg-type] # passed on
-
-
-def detaching(**meta: object) -> ComposableResource:
-    return b.resource(state=ResourceState.DETACHING, physical="1", **meta)  # type: ignore[arg-type] # passed on
-
-
-class Row(NamedTuple):
-    """What there is, and what is to come of it."""
-
-    there: tuple[Object, ...]
-    do: tuple[str, ...] = ()
-    wait: tuple[str, ...] = ()
-    says: str = ""
-    again_at: Seconds = NEVER
-    policy: Policy = POLICY
-    shown: tuple[str, ...] = ("1", "2")
-    """The devices in the inventory; none if the manager is silent."""
-    attached: tuple[FabricDevice, ...] = ()
-    slots: int = 8
-    now: Seconds = b.NOW
-
-
-NODE = b.node()
-
-
-def tainted(ago: float) -> DeviceTaintRule:
-    """The rule that keeps the vendor's device from being given away, made so long ago."""
-    meta = ObjectMeta(name="a100-1.rack-a-taint", creation_timestamp=rfc3339(Seconds(b.NOW - ago)))
-    return DeviceTaintRule(
-        metadata=meta, spec=DeviceTaintRuleSpec(DeviceTaint("k8s.io/device-uuid", "GPU-7", "NoSchedule"))
-    )
-
-
-TAINTED, FRESH = tainted(10), tainted(9)
-AGAIN = Seconds(b.NOW + 1)
-
-
-def fabric_device(number: str, *, order: str = "", model: str = "A100", ours: bool = True) -> FabricDevice:
-    return FabricDevice(
-        PhysicalID(number), ModelName(model), node=NodeName("n1"), order=OrderID(order), ours=ours
-    )
-
+from unit.core.attaching import (
+    AGAIN,
+    CR,
+    DEADLINE,
+    HANDED,
+    LET_GO,
+    NODE,
+    OLD,
+    SEEN,
+    VENDOR,
+    Row,
+    attaching,
+    check,
+    detaching,
+    fabric_device,
+    vendors,
+)
 
 ROWS = {
     "gone": Row((NODE,)),
@@ -399,111 +339,6 @@ ROWS = {
         says="detaching to be resumed",
         policy=b.policy(base=Policy(paused=True)),
     ),
-    "a vendor's device that a claim has": Row(
-        (
-            NODE,
-            b.vendor_slice("GPU-7"),
-            TAINTED,
-            b.claim("c", devices=(f"{VENDOR}/n1/gpu-0",)),
-            b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7"),
-        ),
-        wait=("Released",),
-        says="claim default/c to give it up",
-        policy=vendors(),
-    ),
-    "a vendor's device that a claim has, by force": Row(
-        (
-            NODE,
-            b.vendor_slice("GPU-7"),
-            TAINTED,
-            b.claim("c", devices=(f"{VENDOR}/n1/gpu-0",)),
-            b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7", force=True),
-        ),
-        do=("Detach 1 at n1 resource/a100-1.rack-a",),
-        wait=("Detaching",),
-        again_at=AGAIN,
-        policy=vendors(),
-    ),
-    "a vendor's device that nobody has": Row(
-        (
-            NODE,
-            b.vendor_slice("GPU-7"),
-            TAINTED,
-            b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7"),
-        ),
-        do=("Detach 1 at n1 resource/a100-1.rack-a",),
-        wait=("Detaching",),
-        again_at=AGAIN,
-        policy=vendors(),
-    ),
-    "a vendor's order that nobody wants is answered first": Row(
-        (NODE, b.resource(HANDED, state=ResourceState.ATTACHING, deleted=b.NOW, physical="")),
-        do=("Attach 1 at n1 resource/a100-1.rack-a",),
-        wait=("Attaching",),
-        again_at=AGAIN,
-        policy=vendors(),
-    ),
-    "a vendor's device that nobody wants is seen first": Row(
-        (
-            NODE,
-            b.resource(
-                HANDED,
-                state=ResourceState.ATTACHING,
-                deleted=b.NOW,
-                uuid="GPU-7",
-                physical="1",
-                created=b.NOW,
-            ),
-        ),
-        wait=("Visible",),
-        again_at=Seconds(b.NOW + 300),
-        policy=vendors(),
-    ),
-    "a vendor's device that its driver never shows": Row(
-        (
-            NODE,
-            b.resource(
-                HANDED, state=ResourceState.ATTACHING, deleted=b.NOW, uuid="GPU-7", physical="1", created=OLD
-            ),
-        ),
-        do=("MarkState Detaching resource/a100-1.rack-a",),
-        policy=vendors(),
-    ),
-    "a vendor's device that is not tainted yet": Row(
-        (NODE, b.vendor_slice("GPU-7"), b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7")),
-        do=("PutTaint taint/a100-1.rack-a-taint",),
-        policy=vendors(),
-    ),
-    "a vendor's device whose taint is fresh": Row(
-        (
-            NODE,
-            b.vendor_slice("GPU-7"),
-            FRESH,
-            b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7"),
-        ),
-        wait=("Tainted",),
-        again_at=Seconds(b.NOW + 1),
-        policy=vendors(),
-    ),
-    "a vendor's device that its driver shows no more": Row(
-        (NODE, b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7")),
-        do=("Detach 1 at n1 resource/a100-1.rack-a",),
-        wait=("Detaching",),
-        again_at=AGAIN,
-        policy=vendors(),
-    ),
-    "a vendor's device where the API has no taint rules": Row(
-        (NODE, b.vendor_slice("GPU-7"), b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7")),
-        do=("Detach 1 at n1 resource/a100-1.rack-a",),
-        wait=("Detaching",),
-        again_at=AGAIN,
-        policy=replace(vendors(), taint_rules=False),
-    ),
-    "a vendor's device that is back in the pool": Row(
-        (NODE, TAINTED, b.resource(HANDED, state=ResourceState.DELETING)),
-        do=("DropTaint taint/a100-1.rack-a-taint", "FreeResource resource/a100-1.rack-a"),
-        policy=vendors(),
-    ),
     "a model that has left the policy is still released by our plugin": Row(
         (NODE, detaching()), wait=("Released",), policy=b.policy("T4")
     ),
@@ -515,17 +350,6 @@ ROWS = {
 }
 
 
-def view(row: Row) -> Store:
-    devices = tuple(FabricDevice(PhysicalID(one), ModelName("A100")) for one in row.shown)
-    shown = b.inventory(models={}, machines=(Machine(NodeName("n1"), row.slots),))
-    shown = b.showing(shown, *devices, *row.attached)
-    return b.world(*row.there, inventories=(shown,) if row.shown else (), policy=row.policy)
-
-
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 def test_the_next_step_of_a_resource(row: Row) -> None:
-    plan = attach.decide(view(row), CR, row.policy, row.now)
-    assert steps(plan) == row.do
-    assert reasons(plan) == row.wait
-    assert row.says in words(plan)
-    assert plan.again_at == row.again_at
+    check(row)

@@ -20,8 +20,8 @@ from jackfield.model.policy import DeviceModel
 from jackfield.model.view import Delta, FactsChanged, InventoryChanged, ObjectChanged
 from jackfield.testing import builders as b
 from jackfield.testing.overrides import point
+from unit.core.attaching import CR, LET_GO, NODE, POLICY, attaching, detaching, tainted
 from unit.core.plans import reasons, steps
-from unit.core.test_attach import CR, LET_GO, NODE, POLICY, attaching, detaching
 
 # --- what the actions carry
 
@@ -164,6 +164,10 @@ HERE = (
         (ObjectChanged(b.pod("p", on="n1"), None), ()),
         (ObjectChanged(b.pod("p"), None), ()),
         (ObjectChanged(None, b.vendor_slice("GPU-7", on="n2")), ("a100-2", "a100-3")),
+        (ObjectChanged(None, tainted(0)), ("a100-1",)),
+        (ObjectChanged(tainted(0, "a100-3.rack-a-taint"), None), ("a100-3",)),
+        (ObjectChanged(None, tainted(0, "a100-9.rack-a-taint")), ()),
+        (ObjectChanged(None, tainted(0, "somebody-elses")), ()),
         (ObjectChanged(None, b.heartbeat()), ()),
     ],
 )

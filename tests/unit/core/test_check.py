@@ -201,8 +201,9 @@ def test_a_slice_is_as_it_should_be_or_is_told_apart(row: Row) -> None:
     assert faults(row) == row.faults
 
 
-def test_a_slice_that_has_not_come_yet_is_looked_at_all_the_same() -> None:
-    assert check.state(b.world(), listing("s1", "a100-1"), POLICY) == ()
+@pytest.mark.parametrize("one", [listing("s1", "a100-1"), b.resource(physical="1")])
+def test_what_the_view_has_not_heard_of_collides_with_nothing(one: Object) -> None:
+    assert check.state(b.world(), one, POLICY) == ()
 
 
 def test_nothing_is_asked_of_other_kinds() -> None:
@@ -258,6 +259,7 @@ FAILED_LATE = f"claim/default/c: was failed for {A100_1} after it was Ready (rul
 @pytest.mark.parametrize(
     ("old", "new", "faults"),
     [
+        (None, READY_CLAIM, ()),
         (CLAIM, READY_CLAIM, ()),
         (READY_CLAIM, READY_CLAIM, ()),
         (READY_CLAIM, CLAIM, (LOST,)),
@@ -278,6 +280,6 @@ FAILED_LATE = f"claim/default/c: was failed for {A100_1} after it was Ready (rul
     ],
 )
 def test_what_a_claim_was_told_holds_while_it_is_allocated(
-    old: Object, new: Object | None, faults: tuple[str, ...]
+    old: Object | None, new: Object | None, faults: tuple[str, ...]
 ) -> None:
     assert check.step(old, new) == faults

@@ -88,6 +88,10 @@ def test_a_resource_is_named_for_its_fabric_and_device_alone() -> None:
     assert naming.resource(RACK, naming.slot(RACK, VENDORS, 3)) == "h100-3.rack-a"
 
 
+def test_a_taint_is_named_for_the_resource_whose_device_it_is_on() -> None:
+    assert naming.taint("a100-3.rack-a") == "a100-3.rack-a-taint"
+
+
 def test_a_request_is_named_for_node_and_model_and_fits_a_label() -> None:
     exactly = "n" * (63 - len("jackfield-a100-"))
     assert naming.request(NodeName("n1"), OURS) == "jackfield-a100-n1"

@@ -47,9 +47,7 @@ class Place:
         return bool(self.node_name) or self.all_nodes or self.selector is not None
 
     def matches(self, node: Node) -> bool:
-        """Return whether it can be used from the node."""
-        if self.node_name:
-            return self.node_name == node.name
+        """Return whether it can be used from the node, by its labels; whether by its name, `Places` says."""
         return self.all_nodes or (self.selector is not None and node_matches(self.selector, node))
 
 

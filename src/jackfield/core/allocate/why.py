@@ -10,13 +10,14 @@ from typing import assert_never
 
 import msgspec
 
-from jackfield.core.allocate.allocator import Allocator
+from jackfield.core.allocate.allocator import Allocator, outcome
 from jackfield.core.allocate.attempt import Attempt, Obstacle, Placement
+from jackfield.core.allocate.features import Features
 from jackfield.core.allocate.gathering import Seen
-from jackfield.core.allocate.outcome import AllocationError, Reason
+from jackfield.core.allocate.outcome import AllocationError, NoFit
 from jackfield.core.allocate.pools import Candidate, PoolState
 from jackfield.core.allocate.requests import Ask, Wish
-from jackfield.core.allocate.search import Outcome, Search
+from jackfield.core.allocate.search import Search
 from jackfield.core.allocate.selectors import Answer, Fault
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.names import Key, NodeName
@@ -91,8 +92,8 @@ def why(allocator: Allocator, claims: Sequence[ResourceClaim], node: Node) -> Wh
         wishes = allocator.wishes(claims)
     except AllocationError as error:
         return Why(node.name, str(error), ())
-    verdict = _verdict(search, allocator.pools.seen(node))
-    place = _stuck(wishes, search.furthest) if verdict != FITS else None
+    verdict = _verdict(search, wishes, allocator.pools.seen(node), allocator.features)
+    place = _stuck(search, wishes) if verdict != FITS else None
     counting = _Counting(allocator, wishes, node)
     requests: list[RequestWhy] = []
     for number, wish in enumerate(wishes):
@@ -103,34 +104,35 @@ def why(allocator: Allocator, claims: Sequence[ResourceClaim], node: Node) -> Wh
     return Why(node.name, verdict, tuple(requests))
 
 
-def _verdict(search: Search, seen: Seen) -> str:
+def _verdict(search: Search, wishes: Sequence[Wish], seen: Seen, features: Features) -> str:
     try:
-        outcome = search.run()
+        found = outcome(search, wishes, seen, features)
     except AllocationError as error:
         return str(error)
-    match outcome:
-        case Outcome.FOUND:
-            return FITS
-        case Outcome.NONE | Outcome.LIMIT:
-            return seen.reason
-        case Outcome.GIVEN_UP:
-            return Reason.SEARCH_LIMIT
-        case _ as never:
-            assert_never(never)
+    return found.reason if isinstance(found, NoFit) else FITS
 
 
-def _stuck(wishes: Sequence[Wish], furthest: Sequence[Placement]) -> tuple[int, int] | None:
+def _stuck(search: Search, wishes: Sequence[Wish]) -> tuple[int, int] | None:
     """Return the first request that the furthest attempt left without all its devices."""
-    for number, wish in enumerate(wishes):
-        for index, request in enumerate(wish.requests):
-            if not any(_served(number, ask, furthest) for ask in request.asks):
-                return number, index
-    return None
+    requests = (
+        (number, index, request)
+        for number, wish in enumerate(wishes)
+        for index, request in enumerate(wish.requests)
+    )
+    return next(
+        (
+            (number, index)
+            for number, index, request in requests
+            if not any(_served(search, number, ask) for ask in request.asks)
+        ),
+        None,
+    )
 
 
-def _served(claim: int, ask: Ask, placed: Sequence[Placement]) -> bool:
-    had = sum(one.claim == claim and one.ask is ask for one in placed)
-    return bool(had) if ask.all_devices else had >= ask.count
+def _served(search: Search, claim: int, ask: Ask) -> bool:
+    had = sum(one.claim == claim and one.ask is ask for one in search.furthest)
+    # What `All` means may not be countable; then there was no search, and nothing was had.
+    return had >= (search.count(ask) if had or not ask.all_devices else 1)
 
 
 class _Counting:

@@ -197,8 +197,8 @@ class Renderer:
         function = library.function(expr.function)
         try:
             return self._keep(function(*(one.value for one in expr.operands if isinstance(one, Const))))
-        except CelError:
-            return ""
+        except (CelError, ValueError):
+            return ""  # it is said when somebody asks
 
     def _logic(self, expr: Call, scope: Scope) -> str:
         operands = _chain(expr, expr.function)

@@ -18,7 +18,8 @@ from jackfield.core.cel.values import type_name
 EXPRESSION_BYTES_MAX: Final = 10 * 1024
 COST_MAX: Final = 1_000_000
 _PROGRAMS_MAX: Final = 4096
-_TOO_MUCH: Final = (RecursionError, MemoryError, OverflowError)
+_TOO_MUCH: Final = (RecursionError, MemoryError, OverflowError, ValueError)
+"""What Python says of what is too much for it; a ValueError, of numbers with thousands of digits."""
 _NO_BOOL: Final = {
     "int": "unsupported type conversion from 'int' to bool",
     "string": "unsupported native conversion from string to 'bool'",

@@ -24,7 +24,8 @@ _UNITS: Final = {
     "m": 60 * SECOND,
     "h": 3600 * SECOND,
 }
-_DURATION: Final = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
+_DURATION: Final = re.compile(r"([0-9]{1,999}\.?[0-9]{0,999}|\.[0-9]{1,999})(ns|us|µs|μs|ms|s|m|h)")
+"""Python does not read numbers of thousands of digits."""
 _TIMESTAMP: Final = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]+))?(Z|[+-][0-9]{2}:[0-9]{2})"
 )

@@ -119,6 +119,14 @@ def test_alternatives_that_are_too_many_are_passed_over() -> None:
         world.gives(claim(too_many, also))
 
 
+def test_an_alternative_is_given_up_for_one_that_leaves_room_for_the_rest_of_the_claim() -> None:
+    world = World([slice_(devices(*(f"d{number}" for number in range(40))))])
+    either = first_of(alternative("many", 20), alternative("few", 1), name="x")
+    given = world.gives(claim(either, first_of(alternative("all", 20), name="y")))
+    assert sorted({one.partition("=")[0] for one in given}) == ["x/few", "y/all"]
+    assert len(given) == 21
+
+
 def test_a_claim_whose_small_alternative_has_no_device_does_not_fit() -> None:
     names = [f"d{number}" for number in range(40)]
     either = first_of(alternative("none", 1, selectors=selects("false")), alternative("many", 32), name="y")
@@ -209,6 +217,12 @@ def test_a_selector_that_fails_on_another_nodes_device_fails_here_too() -> None:
         world.gives(claim(request(selectors=A100)))
 
 
+def test_a_selector_that_fails_on_any_device_fails_on_all_of_them() -> None:
+    world = World([slice_(devices("sound"), pool="o"), slice_([device("a", model="A100"), device("bare")])])
+    with pytest.raises(allocate.AllocationError, match="no such key: model"):
+        world.gives(claim(every(selectors=A100)))
+
+
 def test_all_devices_break_on_a_constraint_with_an_error() -> None:
     world = World([slice_([device("a", numa=0), device("b", numa=1)])])
     with pytest.raises(allocate.AllocationError, match=r"cannot add device .*/p/b because"):
@@ -226,6 +240,23 @@ def test_selectors_that_forget_answer_the_same(answers_max: int) -> None:
         )
         assert not isinstance(found, allocate.NoFit)
         assert [one.device for one in found[0].devices.results] == ["h", "a"]
+
+
+def test_who_is_asked_ever_new_questions_answers_them_all() -> None:
+    """More of each kind than is remembered at once."""
+    one = device("a", numa=7, memory="1000", allow_multiple_allocations=True)
+    allocator, here = World([slice_([one])]).allocator(), node()
+    for number in (*range(300), 0):
+        asked = {
+            "selectors": claim(request(selectors=selects(f"{number} < 300"))),
+            "constraints": claim(request(), constraints=[same(f"of{number}")]),
+            "capacity": claim(request(capacity=wants(str(number)))),
+        }
+        found = {
+            name: not isinstance(allocator.allocate([one], here), allocate.NoFit)
+            for name, one in asked.items()
+        }
+        assert found == {"selectors": True, "constraints": False, "capacity": True}
 
 
 def test_what_an_expression_cannot_see_does_not_make_it_ask_again() -> None:

@@ -447,6 +447,20 @@ def test_all_devices_are_in_1_36_those_that_are_not_full() -> None:
     assert World(slices, [held], V1_37).gives(some) == NOT_ENOUGH
 
 
+def test_counters_nobody_can_read_end_the_cycle() -> None:
+    slices = [
+        slice_(devices("a", consumes_counters=consumes("1")), "s1", of=2),
+        slice_(name="s2", of=2, shared_counters=counters("much")),
+    ]
+    with pytest.raises(allocate.AllocationError, match=r"resource pool .*/p: 'much' is no quantity"):
+        World(slices).gives(claim(request()))
+
+
+def test_a_scheduler_without_shares_takes_all_devices_for_whole_ones() -> None:
+    features = allocate.Features(consumable_capacity=False)
+    assert World([slice_(devices("a", "b"))], features=features).gives(claim(every())) == ["r=a", "r=b"]
+
+
 def test_a_device_nobody_can_read_ends_the_cycle() -> None:
     with pytest.raises(allocate.AllocationError, match=r"device .*/p/a: 'much' is no quantity"):
         World([slice_([shared("much")])]).gives(claim(request(device_class_name="any")))

@@ -177,6 +177,12 @@ HARD: list[tuple[str, list[ResourceSlice], list[ResourceClaim]]] = [
         [claim(*(request(f"r{n}") for n in range(16)))],
     ),
     ("one device too few for as many claims", numbered(15), alone(16)),
+    ("one device too few beside one that is taken", numbered(12), [claim(request("x"), request("y", 12))]),
+    (
+        "one device too few, whatever follows",
+        numbered(15),
+        [claim(*(request(f"r{n}") for n in range(16)), first_of(alternative("a"), name="y"), every("z"))],
+    ),
     (
         "the last request has none",
         numbered(24),

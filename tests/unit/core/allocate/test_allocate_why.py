@@ -92,6 +92,18 @@ def test_every_device_drops_out_at_one_step() -> None:
             request(),
             Step.BINDING,
         ),
+        (
+            World(
+                [
+                    slice_(
+                        [device("a", node_name=NodeName("n1")), device("b", node_name=NodeName("n2"))],
+                        per_device_node_selection=True,
+                    )
+                ]
+            ),
+            request(),
+            Step.NODE,
+        ),
     ],
 )
 def test_a_device_drops_out_at(world: World, asked: DeviceRequest, step: Step | None) -> None:
@@ -129,6 +141,21 @@ def test_all_devices_want_what_selectors_mean() -> None:
         World([slice_(devices("a", "b"))], [holding("a")]).allocator(), [claim(every())], node()
     ).requests
     assert (one.wanted, one.left) == (2, 1)
+
+
+def test_all_devices_are_stuck_at_the_first_that_cannot_be_had() -> None:
+    slices = [slice_(devices("a", "b"))]
+    asked = claim(every("x", selectors=selects("false")), every("y"), request("z"))
+    nothing, _, _ = why(World(slices).allocator(), [asked], node()).requests
+    assert (nothing.wanted, nothing.stuck) == (0, True)
+    found = why(World(slices, [holding("b")]).allocator(), [claim(every("y"), request("z"))], node())
+    assert [one.stuck for one in found.requests] == [True, False]
+
+
+def test_a_request_is_stuck_in_whichever_claim_it_is() -> None:
+    world = World([slice_(devices("a"))])
+    found = why(world.allocator(), [claim(request("x")), claim(request("y"), name="d")], node())
+    assert [one.stuck for one in found.requests] == [False, True]
 
 
 def test_a_node_that_fits_says_so() -> None:

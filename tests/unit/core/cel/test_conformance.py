@@ -199,14 +199,13 @@ def test_a_device_matches_where_kubernetes_matches_it(file: str, known: dict[str
     assert wrong == set(known)
 
 
-@pytest.mark.parametrize(("file", "known"), [(GIVEN, []), (EXTENDED, ["hand-1137"])])
-def test_errors_at_run_time_have_kubernetes_words(file: str, known: list[str]) -> None:
-    # What is wrong with a network address is a word of Go's library.
+@pytest.mark.parametrize("file", [GIVEN, EXTENDED])
+def test_errors_at_run_time_have_kubernetes_words(file: str) -> None:
     assert [
         case.name
         for case, _, error in answers(file)
         if error and case.match_error and error != case.match_error
-    ] == known
+    ] == []
 
 
 def test_both_renderings_give_the_same_answer() -> None:

@@ -319,3 +319,22 @@ def test_this_has_no_answer(expression: str, message: str) -> None:
     with pytest.raises(cel.EvaluationError) as fault:
         cel.compile(expression).matches(SUBJECT)
     assert fault.value.message.startswith(message)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "int('' + '{}') == 1",
+        "uint('' + '{}') == 1u",
+        "double('' + '{}') == 1.0",
+        "semver('1.2.{}').patch() == 1",
+        "semver('1.2.3-{}').patch() == 3",
+        "quantity('{}').isInteger()",
+        "duration('' + '{}h').getHours() == 1",
+        "('%.{}f' + '').format([1.5]) == ''",
+        "cidr('10.0.0.0/{}').prefixLength() == 8",
+    ],
+)
+def test_numbers_of_thousands_of_digits_have_no_answer(expression: str) -> None:
+    with pytest.raises(cel.EvaluationError):
+        cel.compile(expression.format("9" * 5000)).matches(SUBJECT)

@@ -1,0 +1,126 @@
+"""The next step of a resource whose device a vendor's driver drives: a view, the plan."""
+
+import pytest
+from msgspec.structs import replace
+
+from jackfield.model.composition import (
+    ResourceState,
+)
+from jackfield.model.names import (
+    Seconds,
+)
+from jackfield.testing import builders as b
+from unit.core.attaching import AGAIN, FRESH, HANDED, NODE, OLD, TAINTED, VENDOR, Row, check, vendors
+
+ROWS = {
+    "a vendor's device that a claim has": Row(
+        (
+            NODE,
+            b.vendor_slice("GPU-7"),
+            TAINTED,
+            b.claim("c", devices=(f"{VENDOR}/n1/gpu-0",)),
+            b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7"),
+        ),
+        wait=("Released",),
+        says="claim default/c to give it up",
+        policy=vendors(),
+    ),
+    "a vendor's device that a claim has, by force": Row(
+        (
+            NODE,
+            b.vendor_slice("GPU-7"),
+            TAINTED,
+            b.claim("c", devices=(f"{VENDOR}/n1/gpu-0",)),
+            b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7", force=True),
+        ),
+        do=("Detach 1 at n1 resource/a100-1.rack-a",),
+        wait=("Detaching",),
+        again_at=AGAIN,
+        policy=vendors(),
+    ),
+    "a vendor's device that nobody has": Row(
+        (
+            NODE,
+            b.vendor_slice("GPU-7"),
+            TAINTED,
+            b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7"),
+        ),
+        do=("Detach 1 at n1 resource/a100-1.rack-a",),
+        wait=("Detaching",),
+        again_at=AGAIN,
+        policy=vendors(),
+    ),
+    "a vendor's order that nobody wants is answered first": Row(
+        (NODE, b.resource(HANDED, state=ResourceState.ATTACHING, deleted=b.NOW, physical="")),
+        do=("Attach 1 at n1 resource/a100-1.rack-a",),
+        wait=("Attaching",),
+        again_at=AGAIN,
+        policy=vendors(),
+    ),
+    "a vendor's device that nobody wants is seen first": Row(
+        (
+            NODE,
+            b.resource(
+                HANDED,
+                state=ResourceState.ATTACHING,
+                deleted=b.NOW,
+                uuid="GPU-7",
+                physical="1",
+                created=b.NOW,
+            ),
+        ),
+        wait=("Visible",),
+        again_at=Seconds(b.NOW + 300),
+        policy=vendors(),
+    ),
+    "a vendor's device that its driver never shows": Row(
+        (
+            NODE,
+            b.resource(
+                HANDED, state=ResourceState.ATTACHING, deleted=b.NOW, uuid="GPU-7", physical="1", created=OLD
+            ),
+        ),
+        do=("MarkState Detaching resource/a100-1.rack-a",),
+        policy=vendors(),
+    ),
+    "a vendor's device that is not tainted yet": Row(
+        (NODE, b.vendor_slice("GPU-7"), b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7")),
+        do=("PutTaint taint/a100-1.rack-a-taint",),
+        policy=vendors(),
+    ),
+    "a vendor's device whose taint is fresh": Row(
+        (
+            NODE,
+            b.vendor_slice("GPU-7"),
+            FRESH,
+            b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7"),
+        ),
+        wait=("Tainted",),
+        again_at=Seconds(b.NOW + 1),
+        policy=vendors(),
+    ),
+    "a vendor's device that its driver shows no more": Row(
+        (NODE, b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7")),
+        do=("Detach 1 at n1 resource/a100-1.rack-a",),
+        wait=("Detaching",),
+        again_at=AGAIN,
+        policy=vendors(),
+    ),
+    "a vendor's device where the API has no taint rules": Row(
+        (NODE, b.vendor_slice("GPU-7"), b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7")),
+        do=("Detach 1 at n1 resource/a100-1.rack-a",),
+        wait=("Detaching",),
+        again_at=AGAIN,
+        policy=replace(vendors(), taint_rules=False),
+    ),
+    "a vendor's device that is back in the pool": Row(
+        (NODE, TAINTED, b.resource(HANDED, state=ResourceState.DELETING)),
+        do=("DropTaint taint/a100-1.rack-a-taint", "FreeResource resource/a100-1.rack-a"),
+        policy=vendors(),
+    ),
+}
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+def test_the_next_step_of_a_vendors_resource(row: Row) -> None:
+    check(row)
