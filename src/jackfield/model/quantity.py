@@ -14,6 +14,7 @@ import msgspec
 _NANO: Final = 9
 _NANOS: Final = 10**_NANO
 _INT64_MAX: Final = 2**63 - 1
+_TEXT_MAX = 4096
 _DIGITS_MAX: Final = 18
 _KIBI: Final = 1024
 _EXPONENT_MAX: Final = 4096
@@ -134,6 +135,8 @@ def parse(text: str) -> Quantity:
         return Quantity(number * _NANOS, number, text=text if number % 1000 else "")
     if text == "0":
         return ZERO
+    if len(text) > _TEXT_MAX:
+        raise QuantityError(f"{text[:16]}…", f"a quantity of more than {_TEXT_MAX} characters is not read")
     shape = _SHAPE.fullmatch(text) if text else None
     if shape is None:
         raise QuantityError(

@@ -156,3 +156,9 @@ def test_what_is_written_reads_as_the_same_amount(text: str) -> None:
 def test_what_is_added_can_be_taken_away(left: str, right: str) -> None:
     assert (parse(left) + parse(right)) - parse(right) == parse(left)
     assert (parse(left) + parse(right)).nano == parse(left).nano + parse(right).nano
+
+
+def test_a_text_longer_than_any_quantity_is_refused_in_words() -> None:
+    with pytest.raises(quantity.QuantityError, match="more than 4096 characters"):
+        quantity.parse("9" * 5000)
+    assert quantity.parse("9" * 4096).sign == 1
