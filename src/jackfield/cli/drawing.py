@@ -55,11 +55,9 @@ def _node(node: NodePicture) -> Panel:
 
 def _story(told: list[story.Line]) -> Table:
     table = Table(box=None, padding=(0, 1), expand=True, show_edge=False)
-    table.add_column("seconds", justify="right", width=7)
-    table.add_column("object", width=32, no_wrap=True)
-    table.add_column("action", width=32, no_wrap=True)
-    table.add_column("decided by", width=16, no_wrap=True)
-    table.add_column("because", no_wrap=True, ratio=1)
+    table.add_column("seconds", justify="right", min_width=7, no_wrap=True)
+    for name, share in (("object", 6), ("action", 6), ("decided by", 3), ("because", 9)):
+        table.add_column(name, ratio=share, no_wrap=True, overflow="ellipsis")
     for line in told:
         table.add_row(f"{line.at:.1f}", line.object, line.action, line.by, line.because)
     return table
