@@ -4,6 +4,7 @@ Knows what has been answered already, and for which nodes that will do. Must not
 """
 
 from collections.abc import Sequence
+from typing import assert_never
 
 from jackfield.core.allocate.allocator import outcome, read
 from jackfield.core.allocate.looks import Condition, Lens, Look
@@ -67,6 +68,8 @@ class Question:
                 return mark.look(lens, self._sights.ledger)
             case str():
                 return mark
+            case _ as never:
+                assert_never(never)
 
     def _read(self, member: Member) -> tuple[Wish, ...]:
         if self._wishes is None:

@@ -29,11 +29,6 @@ class Own:
         self.shape = shape
         self.condition = condition
 
-    @property
-    def key(self) -> object:
-        """Equal for pools that no claim can tell apart."""
-        return self.condition
-
     def candidates(self, matcher: Matcher, node: Node, places: Places) -> Iterable[Candidate]:
         """Return the devices for the node that the matcher means, and all that it cannot judge."""
         # Not asked of the pool, which would remember it: there are as many such pools as nodes.
@@ -60,11 +55,6 @@ class Common:
         self.others = others
         """What nodes see that differ from this one in the pinned devices alone."""
         self._candidates: dict[Matcher, tuple[Candidate, ...]] = {}
-
-    @property
-    def key(self) -> object:
-        """Equal for pools that no claim can tell apart."""
-        return self
 
     def look(self, lens: Lens, ledger: Ledger) -> Look:
         """Return what claims see of it: pinned devices that they cannot have make no difference."""
