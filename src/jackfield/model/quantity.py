@@ -136,7 +136,7 @@ def parse(text: str) -> Quantity:
     if text == "0":
         return ZERO
     if len(text) > _TEXT_MAX:
-        raise QuantityError(f"{text[:16]}…", f"a quantity of more than {_TEXT_MAX} characters is not read")
+        raise QuantityError(f"{text[:16]}…", "it has too many digits")
     shape = _SHAPE.fullmatch(text) if text else None
     if shape is None:
         raise QuantityError(

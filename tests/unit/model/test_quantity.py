@@ -159,6 +159,6 @@ def test_what_is_added_can_be_taken_away(left: str, right: str) -> None:
 
 
 def test_a_text_longer_than_any_quantity_is_refused_in_words() -> None:
-    with pytest.raises(quantity.QuantityError, match="more than 4096 characters"):
+    with pytest.raises(quantity.QuantityError, match="too many digits"):
         quantity.parse("9" * 5000)
     assert quantity.parse("9" * 4096).sign == 1
