@@ -108,7 +108,10 @@ class Runner:
         while True:
             try:
                 self.hear(self.store.see(await self._world.fabrics[fabric].inventory()))
-            except PortError:
+            except PortError as error:
+                what = f"the manager of fabric {fabric} to answer; it says: {error}"
+                silent = Waiting(f"fabric/{fabric}", "Silent", what)
+                self._recorder.waits(self._world.clock.now(), "inventory", (silent,))
                 pause = self.store.policy.poll_seconds
             else:
                 pause = self._inventory_pause(fabric)

@@ -1,6 +1,5 @@
 """What the API server refuses in claims, templates and classes, and what it takes."""
 
-import importlib.util
 import random
 
 import pytest
@@ -14,9 +13,6 @@ from jackfield.model.slice import DeviceClass
 
 STATUS = Write(status=True)
 CLAIM = Key("d", "c")
-with_cel = pytest.mark.skipif(
-    importlib.util.find_spec("cel_expr_python") is None, reason="the extra jackfield[cel] is not installed"
-)
 
 
 def new_store() -> Store:
@@ -194,7 +190,6 @@ def classified(expression: str) -> Raw:
     return {"metadata": {"name": "gpu"}, "spec": {"selectors": [{"cel": {"expression": expression}}]}}
 
 
-@with_cel
 @pytest.mark.parametrize("expression", ["device.driver == 'x.dev' &&", "1 + 1", "nothing.here"])
 def test_an_expression_that_does_not_compile_is_refused(expression: str) -> None:
     store = new_store()
@@ -206,7 +201,6 @@ def test_an_expression_that_does_not_compile_is_refused(expression: str) -> None
         store.update(DeviceClass, classified(expression))
 
 
-@with_cel
 def test_an_expression_that_may_cost_too_much_is_refused() -> None:
     walk = "device.attributes.all({0}, {1})"
     nested = "true"

@@ -32,7 +32,7 @@ from jackfield.ports import Bug, Conflict, Gone, PortError, Refused, Retry, Worl
 from jackfield.sim import loop
 from jackfield.sim.chance import Chance, Fixed
 from jackfield.sim.clock import running
-from jackfield.sim.fabric import Call, Fate, Verb
+from jackfield.sim.fabric import Call, Fate, SimFabric, Verb
 from jackfield.sim.setting import Class, Nodes, Setting
 from jackfield.sim.spec import Batch, FabricSpec
 from jackfield.sim.world import SimWorld
@@ -404,6 +404,29 @@ def test_a_manager_without_ids_is_asked_what_it_has_instead_of_what_became_of_an
     assert looked(3.5, Counting(), blind, under_way=True) == [0, 1, 2, 3]
     assert looked(3.5, Counting(), blind) == [0]
     assert looked(3.5, Counting(), under_way=True) == [0]
+
+
+class Down:
+    """Every call to the manager is refused."""
+
+    def fate(self, _: Call) -> Fate:
+        return Fate(error="503 no backend")
+
+
+def test_a_manager_that_does_not_answer_is_named_with_its_own_words() -> None:
+    async def scene() -> None:
+        heard = Heard()
+        bench = Bench(faults=Down())
+        world = World(bench.client, bench.clock, {b.FABRIC: SimFabric(bench.manager, Down())})
+        runner = Runner(world, bench.store, (), heard)
+        task = asyncio.get_running_loop().create_task(runner.run((Node,)))
+        await bench.clock.sleep(Seconds(3.5))
+        task.cancel()
+        told = [one.what for by, waiting in heard.waiting if by == "inventory" for one in waiting]
+        assert len(told) == 4
+        assert all("manager of fabric rack-a" in what and "503 no backend" in what for what in told)
+
+    play(scene)
 
 
 # --- a quiet world
