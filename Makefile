@@ -19,7 +19,7 @@ DEV_STAMP := $(VENV)/.installed-dev
 DEV_GROUP := import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["dev"], sep="\n")
 SAY := printf '\n==> %s\n'
 
-.PHONY: help setup setup-dev demo test coverage check check-format check-lint check-types check-imports check-shape golden bench bench-allocator oracle oracle-long fuzz clean
+.PHONY: help setup setup-dev demo test coverage check check-format check-lint check-types check-imports check-shape golden bench bench-allocator oracle oracle-long real real-long fuzz clean
 # Steps share two cores and one screen; `make -k check` shows all that is wrong, not only the first.
 .NOTPARALLEL:
 
@@ -85,6 +85,16 @@ oracle: $(DEV_STAMP) ## 1,000 random cases through kube-scheduler's own code and
 oracle-long: $(DEV_STAMP) ## the same with 20,000 allocations and 20,000 selectors
 	@$(SAY) 'oracle, the long form'
 	@PYTHONPATH=tests $(RUN) -m oracle.run --allocations 20000 --expressions 20000
+
+real: $(DEV_STAMP) ## tests on a real Kubernetes control plane; needs Go, and ten minutes the first time
+	@$(SAY) 'a real control plane'
+	@tools/kube/build >/dev/null
+	@$(RUN) -m pytest -q -m 'not slow' tests/real
+
+real-long: $(DEV_STAMP) ## those of them that take minutes
+	@$(SAY) 'a real control plane, the long form'
+	@tools/kube/build >/dev/null
+	@$(RUN) -m pytest -q -m slow tests/real
 
 fuzz: $(DEV_STAMP) ## 100,000 spoilt lines through the machine interface
 	@$(SAY) 'spoilt lines'

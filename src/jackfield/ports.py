@@ -97,14 +97,28 @@ class Apply(msgspec.Struct, frozen=True):
     status: bool = False
 
 
+class Selection(msgspec.Struct, frozen=True):
+    """Which objects of a kind somebody wants to see: those that agree with all that is set."""
+
+    namespace: str = ""
+    """Means nothing to kinds without namespaces."""
+    labels: Mapping[str, str] = {}
+    fields: Mapping[str, str] = {}
+    """By path, such as `spec.nodeName`; an API server knows only a few of each kind."""
+
+
+EVERYTHING = Selection()
+
+
 class Cluster(Protocol):
     """The Kubernetes API. Any call may raise Retry."""
 
-    def watch(self, kind: type[T]) -> AsyncIterator[Change]:
+    def watch(self, kind: type[T], selection: Selection = EVERYTHING) -> AsyncIterator[Change]:
         """Tell all objects, then `Synced`, then every change, without end and without a gap.
 
         A lost connection is mended inside; after one that cannot be resumed all objects are told again, with
-        `Synced` naming those that exist.
+        `Synced` naming those that exist. An object that ceases to be selected is `Deleted` to this watcher. Raises
+        Refused, as Retry, only before the first `Synced`.
         """
 
     async def read(self, kind: type[T], key: Key) -> T:

@@ -1,17 +1,21 @@
-"""The simulated fabric keeps every promise of the port, whatever its traits."""
+"""The simulated fabric keeps every promise of the port, whatever its traits, and so does the same over HTTP."""
 
 import asyncio
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 
 import msgspec
 import pytest
 
+from jackfield.fabric.native import NativeFabric
+from jackfield.fabric.settings import FabricSettings, Secret
 from jackfield.model.fabric import Done, Failed, Inventory, Machine, Order, Progress, Traits, Working
 from jackfield.model.names import FabricName, ModelName, NodeName, OrderID, Seconds
-from jackfield.ports import Refused
+from jackfield.ports import Clock, Refused
 from jackfield.sim import clock, loop
 from jackfield.sim.chance import Chance, Distribution, Fixed, Lognormal
 from jackfield.sim.fabric import SimFabric
+from jackfield.sim.face import Face, lines
 from jackfield.sim.manager import Manager
 from jackfield.sim.spec import Batch, FabricSpec
 from jackfield.testing import fabric as conformance
@@ -34,7 +38,7 @@ DURATIONS: tuple[Distribution, ...] = (
 )
 
 
-def manager(traits: Traits, duration: Distribution) -> Manager:
+def manager(traits: Traits, duration: Distribution, time: Clock | None = None) -> Manager:
     slots = conformance.DEVICES_MIN
     spec = FabricSpec(
         name=FabricName("rack0"),
@@ -44,7 +48,7 @@ def manager(traits: Traits, duration: Distribution) -> Manager:
         attach=duration,
         detach=duration,
     )
-    return Manager(spec, clock.running(), Chance("conformance"))
+    return Manager(spec, time or clock.running(), Chance("conformance"))
 
 
 def bench(simulated: Manager) -> conformance.Bench:
@@ -65,6 +69,49 @@ def test_the_simulated_fabric_keeps_its_promises(traits: Traits, row: conformanc
 
     for duration in DURATIONS:
         loop.run(main(duration))
+
+
+# --- the same manager behind its native face, spoken to by the adapter for it
+
+
+class Hasty:
+    """A clock by which the loop's own time passes a hundred times as fast: sockets cannot wait on a virtual one."""
+
+    FACTOR = 100.0
+
+    def now(self) -> Seconds:
+        return Seconds(asyncio.get_running_loop().time() * self.FACTOR)
+
+    async def sleep(self, duration: Seconds) -> None:
+        await asyncio.sleep(duration / self.FACTOR)  # noqa: TID251 - a clock
+
+
+OVER_HTTP = [
+    pytest.param(traits, row, id=f"{conformance.kind(traits)}-{row}")
+    for traits in TRAITS
+    if traits.jobs == 3
+    for row in conformance.rows(traits)
+]
+
+
+@pytest.mark.parametrize(("traits", "row"), OVER_HTTP)
+def test_the_native_adapter_keeps_its_promises_over_http(traits: Traits, row: conformance.Row) -> None:
+    async def main() -> None:
+        brief = msgspec.structs.replace(traits, call_timeout=Seconds(20.0))
+        simulated = manager(brief, Fixed(Seconds(5.0)), Hasty())
+        secret = Secret("a-token-of-this-test")
+        async with AsyncExitStack() as stack:
+            face = await stack.enter_async_context(Face(lines({simulated.name: simulated}), secret))
+            settings = FabricSettings(simulated.name, "native", face.url, call_timeout_seconds=Seconds(5.0))
+
+            def connect() -> NativeFabric:
+                made = NativeFabric(settings, lambda: secret)
+                stack.push_async_exit(made)
+                return made
+
+            await row.run(msgspec.structs.replace(bench(simulated), connect=connect))
+
+    asyncio.run(main())
 
 
 # --- every promise can be broken: an adapter that breaks it is found out

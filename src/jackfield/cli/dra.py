@@ -35,6 +35,9 @@ def allocate(profile: str, *, explain: bool) -> None:
     A line has claims, slices, classes, node, features (the gates that are on), allocatedDevices,
     allocatedSharedDeviceIDs and aggregatedCapacity. Filled in are results, one allocation for each claim or null
     where the node does not fit, and error, the text of the error that ends the scheduling cycle, or nothing.
+
+    With --explain and no results also why and because: what became of every device, which came nearest, and what
+    to do about it. If the line has nodes, everywhere tells the same of all of them.
     """
     from jackfield.cli import lines  # noqa: PLC0415 - help must come up at once
 

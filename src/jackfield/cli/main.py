@@ -10,6 +10,7 @@ from typing import TextIO
 import click
 
 from jackfield import __version__
+from jackfield.cli.dev import dev
 from jackfield.cli.dra import dra
 
 SEED = click.option(
@@ -32,6 +33,7 @@ def main() -> None:
     """
 
 
+main.add_command(dev)
 main.add_command(dra)
 
 
@@ -108,3 +110,56 @@ def story(name: str, scenario: Path | None, source: TextIO | None, seed: int, *,
     from jackfield.cli import story as command
 
     raise SystemExit(command.run(name, scenario, source, seed, as_json=as_json))
+
+
+@main.command(short_help="Print the two custom resource definitions.")
+def crds() -> None:
+    """Print the definitions of ComposabilityRequest and ComposableResource, as YAML.
+
+    An administrator applies them with "jackfield crds | kubectl apply -f -". They take all that CoHDI's own definitions
+    take, so CoHDI's components go on working with them. docs/crds.md describes them.
+    """
+    from jackfield.cli import manifests as command
+
+    command.crds()
+
+
+@main.command(short_help="Print a service account with exactly the rights that it needs.")
+@click.option(
+    "--part",
+    type=click.Choice(["controllers", "node"]),
+    required=True,
+    help="The process: the controllers, or the plugin that runs on every node.",
+)
+@click.option(
+    "--namespace",
+    default="jackfield",
+    show_default=True,
+    metavar="NAME",
+    help="The namespace of the service account.",
+)
+@click.option(
+    "--service-account",
+    "name",
+    default="",
+    metavar="NAME",
+    help="The service account; jackfield- and the part's name is the default.",
+)
+@click.option(
+    "--driver",
+    "drivers",
+    multiple=True,
+    default=("fabric.jackfield.dev",),
+    show_default=True,
+    metavar="NAME",
+    help="A DRA driver whose devices are in the policy; give it once for each.",
+)
+def rbac(part: str, namespace: str, name: str, drivers: tuple[str, ...]) -> None:
+    """Print a service account, its roles and their bindings, as YAML.
+
+    The roles hold what the process does and nothing else. Leases of the nodes' plugins are in the namespace
+    jackfield-node, which has to exist. docs/permissions.md says what each right is for.
+    """
+    from jackfield.cli import manifests as command
+
+    command.rbac(part, namespace, name, drivers)

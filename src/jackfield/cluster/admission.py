@@ -5,7 +5,7 @@ Must not know where objects are kept.
 """
 
 from jackfield import codec
-from jackfield.cluster import defaults, errors, fields, validate
+from jackfield.cluster import defaults, errors, fields, pruning, validate
 from jackfield.cluster.history import Stored
 from jackfield.codec import BadObject, Raw, RawValue, without_nulls
 from jackfield.codec.kinds import Kind
@@ -22,6 +22,8 @@ GENERATIONS = frozenset(
 _SERVERS = frozenset(fields.SYSTEM - {"name", "namespace", "generateName", "resourceVersion"})
 
 
+_COLLECTIONS = ("labels", "annotations", "finalizers", "ownerReferences")
+_OUTLINE = ("apiVersion", "kind", "metadata", "spec", "status")
 EVENT_SECONDS = 3600
 """How long events are kept; all other objects stay until somebody deletes them."""
 
@@ -42,6 +44,22 @@ def shaped(raw: Raw) -> Raw:
         if not isinstance(metadata.get(name, ""), str):
             raise errors.bad_request(f"metadata.{name}: expected a string")
     return raw
+
+
+def refuse_another(old: Stored, new: Raw) -> None:
+    """Raise what the server says to a patch that would make the object another, or undo what was decided of it."""
+    before, after = old.raw["metadata"], new["metadata"]
+    for name in ("name", "namespace"):
+        if after.get(name) and after[name] != before.get(name):
+            words = f"({after[name]}) does not match the {name} on the URL ({before.get(name, '')})"
+            raise errors.bad_request(f"the {name} of the object {words}")
+    causes = tuple(
+        errors.invalid_value(f"metadata.{name}", after[name], "field is immutable")
+        for name in ("uid", "deletionTimestamp", "deletionGracePeriodSeconds")
+        if after.get(name) and after[name] != before.get(name)
+    )
+    if causes:
+        raise errors.invalid(old.kind, old.key, causes)
 
 
 def part(kind: Kind, ownable: Raw, *, status: bool) -> Raw:
@@ -78,7 +96,17 @@ def prepare_update(kind: Kind, old: Raw, new: Raw, *, status: bool) -> Raw:
 
 
 def complete(kind: Kind, new: Raw, now: Time) -> None:
-    """Fill in defaults."""
+    """Fill in defaults, and leave out what says nothing or is unknown to the kind's definition."""
+    metadata = new["metadata"]
+    if any(name in metadata and not metadata[name] for name in _COLLECTIONS):
+        new["metadata"] = {
+            name: value for name, value in metadata.items() if value or name not in _COLLECTIONS
+        }
+    if kind.group == composition.GROUP:
+        for name, value in pruning.pruned(kind.type, new).items():
+            new[name] = value
+        for name in [one for one in new if one not in _OUTLINE]:
+            del new[name]
     defaults.complete(kind.kind, new, now)
 
 

@@ -11,7 +11,10 @@ from contextlib import contextmanager
 from http import HTTPStatus
 from typing import TypeVar, cast
 
+import msgspec
+
 from jackfield import codec
+from jackfield.cluster import selectors
 from jackfield.cluster.errors import ApiError
 from jackfield.cluster.history import Event, EventType, Stored
 from jackfield.cluster.store import Precondition, Store, Write
@@ -20,6 +23,7 @@ from jackfield.model.meta import Object
 from jackfield.model.names import Key, Uid, Version
 from jackfield.model.pod import Pod
 from jackfield.ports import (
+    EVERYTHING,
     Apply,
     Bug,
     Change,
@@ -31,6 +35,7 @@ from jackfield.ports import (
     PortError,
     Refused,
     Retry,
+    Selection,
     Synced,
 )
 
@@ -81,7 +86,7 @@ class Feed:
     def __init__(self, store: Store, kind: type[Object]) -> None:
         self._store = store
         self._kind = kind
-        self._watchers: dict[Watcher, None] = {}
+        self._watchers: dict[Watcher, selectors.Selector] = {}
         store.subscribe(kind, self._tell)
 
     def _tell(self, event: Event) -> None:
@@ -89,17 +94,21 @@ class Feed:
             return
         gone = event.type is EventType.DELETED
         change = Deleted(event.stored.object) if gone else Changed(event.stored.object)
-        for watcher in self._watchers:
-            watcher.tell(change)
+        for watcher, selector in self._watchers.items():
+            told = change if selector is selectors.EVERYTHING else _selected(event, selector, change)
+            if told is not None:
+                watcher.tell(told)
 
-    async def follow(self, is_dead: Callable[[], bool]) -> AsyncGenerator[Change, None]:
-        """Tell all objects, then Synced, then every change; over again for whoever falls behind."""
+    async def follow(self, selection: Selection, is_dead: Callable[[], bool]) -> AsyncGenerator[Change, None]:
+        """Tell all objects selected, then Synced, then every change; over again for whoever falls behind."""
         watcher = Watcher()
-        self._watchers[watcher] = None
+        with _as_port_errors():
+            selector = selectors.of(kinds.of(self._kind), selection)
+        self._watchers[watcher] = selector
         try:
             while not is_dead():
                 watcher.behind = False
-                items = self._store.list(self._kind).items
+                items = self._store.list(self._kind, selector=selector).items
                 for item in items:
                     yield Changed(item.object)
                 yield Synced(self._kind, frozenset(item.key for item in items))
@@ -141,10 +150,10 @@ class Client:
         for feed in self._feeds.values():
             feed.wake()
 
-    def watch(self, kind: type[T]) -> AsyncGenerator[Change, None]:
+    def watch(self, kind: type[T], selection: Selection = EVERYTHING) -> AsyncGenerator[Change, None]:
         """Tell all objects, then `Synced`, then every change."""
         self._count("watch", kind)
-        return self._feeds[kind].follow(lambda: self._dead)
+        return self._feeds[kind].follow(selection, lambda: self._dead)
 
     async def read(self, kind: type[T], key: Key) -> T:
         """Read the object as it is now."""
@@ -208,6 +217,20 @@ class EmbeddedCluster(Client):
     def client(self, name: str, handle: type[Client] = Client) -> Client:
         """Return a new handle, named for the program that gets it; a simulator may have kinds of its own."""
         return handle(self.store, self._feeds, name)
+
+
+def _selected(event: Event, selector: selectors.Selector, change: Change) -> Change | None:
+    """Return what a watcher with a selector is told; what it ceases to see goes as it was, at the time of its going."""
+    match event.seen_by(selector):
+        case None:
+            return None
+        case EventType.DELETED if event.before is not None and event.type is not EventType.DELETED:
+            last = event.before.object
+            version = Version(str(event.version))
+            metadata = msgspec.structs.replace(last.metadata, resource_version=version)
+            return Deleted(msgspec.structs.replace(last, metadata=metadata))
+        case _:
+            return change
 
 
 @contextmanager

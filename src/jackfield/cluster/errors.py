@@ -100,6 +100,11 @@ def bad_request(message: str) -> ApiError:
     return ApiError(HTTPStatus.BAD_REQUEST, "BadRequest", message)
 
 
+def internal(message: str) -> ApiError:
+    """Return the error for what the server takes for a mistake of its own."""
+    return ApiError(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", message)
+
+
 def expired(version: int, oldest: int) -> ApiError:
     """Return the error for a watch from before what is remembered."""
     message = f"too old resource version: {version} ({oldest})"

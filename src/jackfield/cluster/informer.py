@@ -4,16 +4,19 @@ Knows that a cache is fed by events and may lag, and what has gone unheard. Must
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Generic, TypeVar
 
 import msgspec
 
 from jackfield.model.meta import Object
 from jackfield.model.names import Key, Seconds
-from jackfield.ports import Change, Changed, Clock, Cluster, Deleted, Synced
+from jackfield.ports import Change, Changed, Clock, Cluster, Deleted, Refused, Retry, Synced
 
 T = TypeVar("T", bound=Object)
+
+AGAIN = Seconds(1.0)
+"""When a server that shows nothing yet is asked again."""
 
 Lag = Callable[[], Seconds]
 """How late the next event is heard."""
@@ -51,7 +54,7 @@ class Informer:
         """Hand on every change, in order, each as late as the lag says; never ends."""
         heard = _Heard(kind, ear)
         if self._lag is no_lag:
-            async for change in self._cluster.watch(kind):
+            async for change in self._changes(kind):
                 heard.take(change)
             return
         # Two hands: while one event is on its way, the next may set out; else the lags would add up.
@@ -66,8 +69,17 @@ class Informer:
         finally:
             reader.cancel()
 
+    async def _changes(self, kind: type[Object]) -> AsyncIterator[Change]:
+        """Watch; a server that does not show the kind yet is asked again."""
+        while True:
+            try:
+                async for change in self._cluster.watch(kind):
+                    yield change
+            except (Refused, Retry):
+                await self._clock.sleep(AGAIN)
+
     async def _read(self, kind: type[Object], under_way: asyncio.Queue[tuple[Seconds, Change]]) -> None:
-        async for change in self._cluster.watch(kind):
+        async for change in self._changes(kind):
             under_way.put_nowait((Seconds(self._clock.now() + self._lag()), change))
 
 

@@ -7,21 +7,26 @@ not know what a plugin does, or whether containers are real. A node without pods
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from typing import Protocol
 
 import msgspec
 
+from jackfield.cluster import containers
 from jackfield.cluster.crew import Crew
 from jackfield.cluster.informer import Ear, Informer
 from jackfield.cluster.prepared import Checkpoint, Plugins, Preparer
 from jackfield.cluster.recorder import WARNING, Recorder
 from jackfield.codec.encoding import encoded
-from jackfield.model.names import NEVER, Key, NodeName, Seconds, Uid, rfc3339, seconds
+from jackfield.model.meta import Object
+from jackfield.model.names import NEVER, Key, NodeName, Seconds, Uid, Version, rfc3339, seconds
 from jackfield.model.node import Node
 from jackfield.model.pod import Pod, PodCondition
 from jackfield.ports import Clock, Cluster, Conflict, Gone, Merge, Refused, Retry
 
 RUN_SECONDS = "jackfield.dev/run-seconds"
 """Annotation of a pod: it ends by itself after so long."""
+CONFLICTS_MAX = 5
+"""So many conflicts in a row are met at once; then others get a moment to come to rest."""
 _READY_CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
 
 
@@ -42,6 +47,15 @@ def _one_second(_: Pod) -> Seconds:
     return Seconds(1.0)
 
 
+class KubeletCluster(Cluster, Protocol):
+    """The API as a kubelet needs it: with a way to remove what has ended."""
+
+    async def delete(
+        self, kind: type[Object], key: Key, version: Version, *, grace_seconds: int | None = None
+    ) -> None:
+        """Ask for its deletion; a grace of 0 takes a pod out of the API at once."""
+
+
 class KubeletSettings(msgspec.Struct, frozen=True):
     """How pods behave on nodes."""
 
@@ -53,6 +67,8 @@ class KubeletSettings(msgspec.Struct, frozen=True):
     """How long they run if they are let."""
     up: Callable[[NodeName], Awaitable[None]] = always_up
     """Returns when the node's machine runs: `machines.Machines.up`."""
+    ours: Callable[[Node], bool] = lambda _: True
+    """Which nodes have such a kubelet; all others are left alone."""
     retry_first: Seconds = Seconds(1.0)
     retry_max: Seconds = Seconds(60.0)
 
@@ -81,7 +97,7 @@ class Kubelets:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: KubeletCluster,
         clock: Clock,
         plugins: Plugins,
         settings: KubeletSettings = KubeletSettings(),
@@ -109,7 +125,7 @@ class Kubelets:
     # --- what is heard
 
     def _node_put(self, node: Node) -> None:
-        if node.name not in self._nodes:
+        if node.name not in self._nodes and self._settings.ours(node):
             self._nodes[node.name] = None
             for pod in self._waiting.pop(node.name, {}).values():
                 self._pod_put(pod)
@@ -141,6 +157,8 @@ class Kubelets:
             self._waiting.setdefault(node, {})[pod.key] = pod
         elif not pod.finished:
             self._start(pod)
+        elif pod.deleting:  # whoever told its end did not live to remove it
+            self._crew.start(self._persist(_Worker(pod), lambda: self._delete(pod)))
 
     def _pod_gone(self, pod: Pod) -> None:
         self._waiting.get(pod.spec.node_name, {}).pop(pod.key, None)
@@ -242,30 +260,34 @@ class Kubelets:
         status: dict[str, object] = {
             "phase": phase,
             "conditions": [encoded(one) for one in (*kept, *conditions)],
+            **containers.told(live, phase, rfc3339(self._clock.now())),
         }
-        if not live.status.start_time:
-            status["startTime"] = rfc3339(self._clock.now())
         version = live.metadata.resource_version
         await self._cluster.write(Merge(Pod, pod.key, version, {"status": status}, status=True))
 
     async def _delete(self, pod: Pod) -> None:
         live = await self._cluster.read(Pod, pod.key)
         if live.uid == pod.uid:
-            await self._cluster.delete(Pod, pod.key, live.metadata.resource_version)
+            await self._cluster.delete(Pod, pod.key, live.metadata.resource_version, grace_seconds=0)
 
     async def _persist(self, worker: _Worker, call: Callable[[], Coroutine[None, None, None]]) -> None:
         """Call until it works, or the pod is gone."""
-        pause = self._settings.retry_first
+        pause, conflicts = self._settings.retry_first, 0
         while True:
             await self._settings.up(worker.node)
             try:
                 await call()
             except Conflict:
-                continue
+                conflicts += 1
+                if conflicts % CONFLICTS_MAX == 0:
+                    await self._clock.sleep(pause)
             except Retry:
                 await self._clock.sleep(pause)
                 pause = self._longer(pause)
-            except (Gone, Refused):
+            except Refused as refused:
+                await self._recorder.tell(worker.pod, "FailedStatusUpdate", str(refused), WARNING)
+                return
+            except Gone:
                 return
             else:
                 return

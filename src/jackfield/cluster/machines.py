@@ -2,25 +2,38 @@
 
 Knows how a machine and its node plugin show that they are alive. Must not know what runs on them. A Node without a
 Ready condition is a machine that was ordered: it becomes Ready after its boot time. A Node that is deleted is a
-machine that was given back. What the node lifecycle controller would do with taints follows from the Ready
-condition where it is read (`filters.NOT_READY`), so nothing is written for it.
+machine that was given back. What the node lifecycle controller would do with taints follows in the embedded cluster
+from the Ready condition where it is read (`filters.NOT_READY`), so nothing is written for it; beside a real API, where
+admission taints what is new and the scheduler reads taints alone, it is written here.
 """
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
 
 import msgspec
 
 from jackfield.cluster.crew import Crew
 from jackfield.cluster.informer import Ear, Informer
+from jackfield.cluster.insist import insist
 from jackfield.codec.encoding import encoded
 from jackfield.model.lease import Lease, LeaseSpec
 from jackfield.model.meta import ObjectMeta
 from jackfield.model.names import NEVER, Key, NodeName, Seconds, Version, named, rfc3339, rfc3339_micro
-from jackfield.model.node import HEARTBEATS, Node, NodeCondition
+from jackfield.model.namespace import Namespace
+from jackfield.model.node import HEARTBEATS, Node, NodeCondition, Taint
 from jackfield.ports import Clock, Cluster, Conflict, Gone, Merge, Refused, Retry
 
 READY = "Ready"
+UNREACHABLE = (
+    Taint(key="node.kubernetes.io/unreachable", effect="NoSchedule"),
+    Taint(key="node.kubernetes.io/unreachable", effect="NoExecute"),
+)
+PRESENCE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+"""The taints that say whether a node is there."""
+AGAIN = Seconds(1.0)
+"""When to look again where nobody says when."""
 
 
 class MachineSettings(msgspec.Struct, frozen=True):
@@ -30,6 +43,10 @@ class MachineSettings(msgspec.Struct, frozen=True):
     """How long an ordered machine takes until it is Ready; NEVER for one that does not come."""
     heartbeat: Seconds = Seconds(10.0)
     """How often a plugin renews its Lease; NEVER for once only, as renewals outnumber all other events by far."""
+    ours: Callable[[Node], bool] = lambda _: True
+    """Which nodes are machines of this kind; all others are left alone."""
+    real_api: bool = False
+    """Whether to taint nodes, take up those that are there already, and spread signs of life over time."""
 
 
 class Machines:
@@ -46,13 +63,15 @@ class Machines:
         self._lost: dict[NodeName, asyncio.Event] = {}
         self._silent: set[NodeName] = set()
         self._leases: set[NodeName] = set()
+        self._beating: set[NodeName] = set()
 
     async def run(self) -> None:
         """Let machines boot and plugins give signs of life, for ever."""
         async with self._crew:
             self._crew.start(self._informer.follow(Node, Ear(self._hear, self._forget)))
             if self._settings.heartbeat < NEVER:
-                self._crew.start(self._heartbeats())
+                spread = self._settings.real_api
+                self._crew.start(self._spread_heartbeats() if spread else self._heartbeats())
             await self._crew.failure()
 
     # --- for the kubelet
@@ -67,7 +86,29 @@ class Machines:
 
     async def add(self, node: Node) -> None:
         """Order a machine; it comes up by itself."""
-        await self._cluster.create(node)
+        try:
+            made = await insist(self._clock, partial(self._cluster.create, node))
+        except Conflict:
+            if not self._settings.real_api:
+                raise
+            made = await self._adopt(node)
+        if made.status.capacity != node.status.capacity:
+            status = {"capacity": dict(node.status.capacity), "allocatable": dict(node.status.allocatable)}
+            await self._patch(Merge(Node, node.key, Version(""), {"status": status}, status=True))
+
+    async def _adopt(self, node: Node) -> Node:
+        """Take up a node of an earlier life. Raises Refused if it is somebody else's."""
+        found = await insist(self._clock, partial(self._cluster.read, Node, node.key))
+        if not self._settings.ours(found):
+            raise Refused(f"node {node.name} exists, and is no simulated one")
+        labels = {
+            key: text for key, text in node.metadata.labels.items() if found.metadata.labels.get(key) != text
+        }
+        if labels:
+            await self._patch(Merge(Node, node.key, Version(""), {"metadata": {"labels": labels}}))
+        if any(one.type == READY for one in found.status.conditions):
+            await self._say(node.name, "True", "KubeletReady", "kubelet is posting ready status")
+        return found
 
     async def remove(self, name: NodeName) -> None:
         """Give a machine back. Nothing that runs on it is asked."""
@@ -102,6 +143,8 @@ class Machines:
     # --- what is heard
 
     def _hear(self, node: Node) -> None:
+        if not self._settings.ours(node):
+            return
         self._known[node.name] = node
         ordered = not any(one.type == READY for one in node.status.conditions)
         if ordered and node.name not in self._booting:
@@ -111,6 +154,8 @@ class Machines:
             self._crew.start(self._beat(node.name))
 
     def _forget(self, node: Node) -> None:
+        if not self._settings.ours(node):
+            return
         name = node.name
         self._known.pop(name, None)
         self._lost.pop(name, None)
@@ -133,26 +178,51 @@ class Machines:
 
     async def _say(self, name: NodeName, status: str, reason: str, message: str) -> None:
         """Write the condition Ready."""
-        node = self._known.get(name) or await self._cluster.read(Node, named(name))
+        node = self._known.get(name)
+        if node is None:
+            node = await insist(self._clock, partial(self._cluster.read, Node, named(name)))
         now = rfc3339(self._clock.now())
         said = NodeCondition(READY, status, reason, message, now, now)
         others = [one for one in node.status.conditions if one.type != READY]
         body: dict[str, object] = {"conditions": [encoded(one) for one in (*others, said)]}
         if not node.status.allocatable:
             body["allocatable"] = dict(node.status.capacity)
-        await self._patch(Merge(Node, named(name), Version(""), {"status": body}, status=True))
+        told = await self._patch(Merge(Node, named(name), Version(""), {"status": body}, status=True))
+        if self._settings.real_api and told is not None:
+            await self._taint(told, () if status == "True" else UNREACHABLE)
 
-    async def _patch(self, patch: Merge) -> None:
-        """Write, however long that takes: a machine that cannot reach the API tries on."""
+    async def _taint(self, node: Node, taints: tuple[Taint, ...]) -> None:
+        """Leave these and no other of the taints that say whether a node is there."""
         while True:
             try:
-                await self._cluster.write(patch)
+                others = [one for one in node.spec.taints if one.key not in PRESENCE]
+                if (*others, *taints) == node.spec.taints:
+                    return
+                body = {"spec": {"taints": [encoded(one) for one in (*others, *taints)]}}
+                await self._cluster.write(Merge(Node, node.key, node.metadata.resource_version, body))
             except Retry as retry:
                 await self._clock.sleep(retry.after)
-            except Gone:
+            except Conflict:
+                node = await insist(self._clock, partial(self._cluster.read, Node, node.key))
+            except (Gone, Refused):
                 return
             else:
                 return
+
+    async def _patch(self, patch: Merge) -> Node | None:
+        """Write, however long that takes: a machine that cannot reach the API tries on. None if the node is gone."""
+        while True:
+            try:
+                written = await self._cluster.write(patch)
+            except Retry as retry:
+                await self._clock.sleep(retry.after)
+            except Conflict:
+                await self._clock.sleep(AGAIN)
+            except Gone:
+                return None
+            else:
+                assert isinstance(written, Node)
+                return written
 
     # --- heartbeats: one task for all nodes
 
@@ -161,6 +231,26 @@ class Machines:
             await self._clock.sleep(self._settings.heartbeat)
             for name in self._alive():
                 await self._beat(name)
+
+    async def _spread_heartbeats(self) -> None:
+        """Renew one after the other, evenly over the interval, and none while its last renewal is under way."""
+        while True:
+            names = list(self._alive())
+            began = self._clock.now()
+            for number, name in enumerate(names, 1):
+                if name not in self._beating:
+                    self._crew.start(self._beat_once(name))
+                due = began + self._settings.heartbeat * number / len(names)
+                await self._clock.sleep(Seconds(max(0.0, due - self._clock.now())))
+            if not names:
+                await self._clock.sleep(AGAIN)
+
+    async def _beat_once(self, name: NodeName) -> None:
+        self._beating.add(name)
+        try:
+            await self._beat(name)
+        finally:
+            self._beating.discard(name)
 
     def _alive(self) -> Iterable[NodeName]:
         return [name for name in self._known if name in self._leases]
@@ -184,10 +274,14 @@ class Machines:
             return
 
     async def _make_lease(self, lease: Lease) -> None:
-        try:
-            await self._cluster.create(lease)
-        except (Conflict, Refused, Retry):
-            return
+        """Create the Lease, and the namespace if that is what is missing."""
+        with suppress(Conflict, Refused, Retry):
+            try:
+                await self._cluster.create(lease)
+            except Gone:
+                with suppress(Conflict):  # another node's plugin was faster
+                    await self._cluster.create(Namespace(metadata=ObjectMeta(name=HEARTBEATS)))
+                await self._cluster.create(lease)
 
     async def _end_lease(self, name: NodeName) -> None:
         """Remove the Lease of a node that is gone, which its owner reference would do."""

@@ -10,6 +10,8 @@ import msgspec
 
 from jackfield.cluster import errors
 from jackfield.codec import Raw, RawValue
+from jackfield.codec.kinds import Kind
+from jackfield.ports import Selection
 
 _ITEM = re.compile(
     r"\s*(?:"
@@ -43,6 +45,8 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
         "source",
         "type",
     ),
+    "ComposabilityRequest": ("spec.resource.target_node",),
+    "ComposableResource": ("spec.target_node",),
 }
 """The fields each kind can be selected by, beside its name and namespace."""
 
@@ -60,6 +64,17 @@ class Selector(msgspec.Struct, frozen=True):
 
 
 EVERYTHING = Selector()
+
+
+def of(kind: Kind, selection: Selection) -> Selector:
+    """Return the selector for what the port asks; raises a bad request if the kind cannot be selected so."""
+    tests = [_comparison(name, "=", value) for name, value in selection.labels.items()]
+    if selection.namespace and kind.namespaced:
+        tests.append(_field_test("metadata.namespace", selection.namespace, equal=True))
+    for name, value in selection.fields.items():
+        _check_field(kind.kind, name)
+        tests.append(_field_test(name, value, equal=True))
+    return Selector(tuple(tests)) if tests else EVERYTHING
 
 
 def selector(kind: str, labels: str = "", fields: str = "") -> Selector:
@@ -118,18 +133,21 @@ def _labels(raw: Raw) -> Mapping[str, str]:
 
 
 def _field_tests(kind: str, text: str) -> list[Test]:
-    known = ("metadata.name", "metadata.namespace", *FIELDS.get(kind, ()))
     tests: list[Test] = []
     position = 0
     while text[position:].strip():
         found = _FIELD.match(text, position)
         if found is None:
             raise errors.bad_request(f"invalid field selector: {text[position:]!r}")
-        if found["key"] not in known:
-            raise errors.bad_request(f"field label not supported: {found['key']}")
+        _check_field(kind, found["key"])
         tests.append(_field_test(found["key"], found["value"], equal=found["operator"] != "!="))
         position = found.end()
     return tests
+
+
+def _check_field(kind: str, name: str) -> None:
+    if name not in ("metadata.name", "metadata.namespace", *FIELDS.get(kind, ())):
+        raise errors.bad_request(f"field label not supported: {name}")
 
 
 def _field_test(key: str, value: str, *, equal: bool) -> Test:

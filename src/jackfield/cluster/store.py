@@ -121,7 +121,7 @@ class Store:
         new = admission.read(raw)
         metadata = new["metadata"]
         if metadata.get("resourceVersion"):
-            raise errors.bad_request("resourceVersion should not be set on objects to be created")
+            raise errors.internal("resourceVersion should not be set on objects to be created")
         self._name(names, metadata)
         key = Key(metadata.get("namespace", ""), metadata.get("name", ""))
         if key in self._tables[names]:
@@ -142,7 +142,9 @@ class Store:
     def patch(self, kind: type[Object], key: Key, body: Raw, write: Write = PLAIN) -> Stored:
         """Merge a JSON merge patch, which becomes the store's own, into an object or into its status."""
         old = self.get(kind, key)
-        return self._replace(old, admission.shaped(patch.merged(old.raw, body)), write)
+        new = admission.shaped(patch.merged(old.raw, body))
+        admission.refuse_another(old, new)
+        return self._replace(old, new, write)
 
     def apply(self, kind: type[Object], key: Key, body: Raw, write: Write) -> Stored:
         """Server-side apply; creates the object if there is none, unless only its status is spoken of."""
@@ -151,6 +153,7 @@ class Store:
         if old is None:
             return self._create_by_apply(names, key, body, write)
         new = admission.read(body)
+        admission.refuse_another(old, new)
         self._check(old, _precondition(new))
         outcome = apply.applied(
             fields.ownable(old.raw),
@@ -214,13 +217,16 @@ class Store:
         return self._commit(old.kind, old, prepared, (old.managers, write))
 
     def _create_by_apply(self, kind: Kind, key: Key, body: Raw, write: Write) -> Stored:
-        when = _precondition(body)
-        if when.uid or when.version:
-            raise errors.conflict(kind, key, "uid or version mismatch: the object is gone")
+        """A version guards against changes of what is there, so that it says nothing here; a uid does."""
         if write.status:
             raise errors.not_found(kind, key)
-        names = {"name": key.name, **({"namespace": key.namespace} if key.namespace else {})}
-        created = self.create(kind.type, {**body, "metadata": {**body.get("metadata", {}), **names}}, write)
+        metadata = {**body.get("metadata", {}), "name": key.name}
+        metadata.pop("resourceVersion", None)
+        if metadata.get("uid"):
+            raise errors.conflict(kind, key, "uid mismatch: no existing object was found")
+        if key.namespace:
+            metadata["namespace"] = key.namespace
+        created = self.create(kind.type, {**body, "metadata": metadata}, write)
         wanted = fields.fields_of(admission.part(kind, fields.ownable(body), status=False))
         mine = Manager(write.manager, applies=True, status=False, fields=wanted)
         booked = msgspec.structs.replace(created, managers=(mine,))

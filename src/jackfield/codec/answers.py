@@ -19,7 +19,7 @@ GIVEN_UP: Final = "the search was given up: it took too many steps"
 
 _encoder = msgspec.json.Encoder()
 _STALE: Final = ("results", "error", "why", "because", "match", "maxCost", "compileError", "matchError")
-_ALSO_STALE: Final = ("outputType", "actualCost", "refusal", "advice")
+_ALSO_STALE: Final = ("everywhere", "outputType", "actualCost", "refusal", "advice")
 
 
 def reply(line: bytes, number: int, answer: Answer) -> bytes:
@@ -53,9 +53,19 @@ def allocation(line: bytes, profile: allocate.Profile, *, explain: bool = False)
     allocator = allocate.Allocator(case.slices, case.classes_by_name(), case.allocated(gates), gates)
     filled = _outcome(allocator, case)
     if explain and filled["results"] is None:
-        why = allocate.why(allocator, case.claims, case.node)
-        filled |= {"why": msgspec.to_builtins(why), "because": str(why)}
+        filled |= _reasons(allocator, case)
     return filled
+
+
+def _reasons(allocator: allocate.Allocator, case: cases.AllocateCase) -> Raw:
+    why = allocate.why(allocator, case.claims, case.node)
+    filled: Raw = {"why": msgspec.to_builtins(why)}
+    sentences = allocate.sentences(why)
+    if case.nodes:
+        everywhere = allocate.why_nowhere(allocator, case.claims, case.nodes)
+        filled["everywhere"] = msgspec.to_builtins(everywhere)
+        sentences += allocate.sentences_everywhere(everywhere)
+    return {**filled, "because": " ".join(sentences)}
 
 
 def _outcome(allocator: allocate.Allocator, case: cases.AllocateCase) -> Raw:

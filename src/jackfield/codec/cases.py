@@ -75,6 +75,8 @@ class AllocateCase(Wire, frozen=True):
     claims: tuple[ResourceClaim, ...] = ()
     slices: tuple[ResourceSlice, ...] = ()
     node: Node = DEFAULT_NODE
+    nodes: tuple[Node, ...] = ()
+    """All nodes, for those who want to know why none of them fits."""
     allocated_devices: tuple[str, ...] = ()
     allocated_shared_device_ids: tuple[str, ...] = msgspec.field(default=(), name="allocatedSharedDeviceIDs")
     aggregated_capacity: Mapping[str, Mapping[str, str]] = {}

@@ -12,6 +12,7 @@ from jackfield.model.composition import ComposabilityRequest, ComposableResource
 from jackfield.model.event import Event
 from jackfield.model.lease import Lease
 from jackfield.model.meta import Object
+from jackfield.model.namespace import Namespace
 from jackfield.model.node import Node
 from jackfield.model.pod import Pod
 from jackfield.model.slice import DeviceClass, ResourceSlice
@@ -42,6 +43,7 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 TYPES: tuple[type[Object], ...] = (
+    Namespace,
     Node,
     Pod,
     Event,

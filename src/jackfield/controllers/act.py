@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 
-from jackfield.controllers import events
 from jackfield.controllers.store import Store
 from jackfield.model.claim import ATTEMPTS, ResourceClaim
 from jackfield.model.composition import (
@@ -70,7 +69,7 @@ from jackfield.model.policy import READY
 from jackfield.model.slice import ResourceSlice
 from jackfield.model.taint import DeviceTaintRule
 from jackfield.model.view import Delta
-from jackfield.ports import Apply, Changed, Conflict, Gone, Merge, Refused, Synced, World
+from jackfield.ports import Apply, Changed, Conflict, Gone, Merge, Refused, Selection, Synced, World
 
 FAILURES_MAX = 32
 """How many failures a node's annotation remembers."""
@@ -85,6 +84,8 @@ class Hands(msgspec.Struct, frozen=True):
     """Hears of every change that an answer brought."""
     moved: Callable[[FabricName], None]
     """Hears that a fabric's inventory is not what it was."""
+    tell: Callable[[Object, Event], None]
+    """Hears what is worth telling a user about an object."""
 
 
 async def act(action: AnyAction, hands: Hands) -> None:  # noqa: C901, PLR0912, PLR0915 - all effects, on one screen
@@ -237,7 +238,7 @@ async def _set_condition(action: SetCondition, hands: Hands) -> None:
         reason=action.type,
         message=f"{devices_said}: {action.message}",
     )
-    await events.tell(hands.world.cluster, hands.world.clock, claim, event)
+    hands.tell(claim, event)
 
 
 def _condition(hands: Hands, kind: str, message: str) -> dict[str, object]:
@@ -307,7 +308,7 @@ async def _forget(action: ForgetClaim, hands: Hands) -> None:
 
 async def _clear(action: ClearClaim, hands: Hands) -> None:
     if action.ask_pods:
-        async for change in hands.world.cluster.watch(Pod):
+        async for change in hands.world.cluster.watch(Pod, Selection(namespace=action.claim.namespace)):
             if isinstance(change, Synced):
                 break
             if isinstance(change, Changed):
@@ -360,10 +361,20 @@ async def _detach(action: Detach, hands: Hands) -> None:
             return
         case Done():
             hands.moved(action.order.fabric)
-            if not action.mark_sent:  # without ids only quiet says that it is over
-                await _status(hands, action.resource, version, {"state": ResourceState.DELETING.value})
+            await _closed(action, version, hands)
         case Failed(reason=reason):
             await _status(hands, action.resource, version, {"error": reason})
+
+
+async def _closed(action: Detach, version: Version, hands: Hands) -> None:
+    """Let the resource go with the manager's answer; what is asked again after a crash is answered the same."""
+    known = hands.store.resource(action.resource)
+    if action.mark_sent:  # without ids only quiet says that it is over
+        return
+    if action.last and known is not None and known.deleting:
+        await _finalizers(hands, ComposableResource, action.resource, version, ours=False)
+    else:
+        await _status(hands, action.resource, version, {"state": ResourceState.DELETING.value})
 
 
 async def _release(action: Release, hands: Hands) -> None:
@@ -371,7 +382,7 @@ async def _release(action: Release, hands: Hands) -> None:
     if action.device:
         await hands.world.hosts[action.node].release(action.device, force=action.force)
         sense(hands, action.node)
-    await _say(hands, action, RELEASED, {})
+    await _say(hands, action, RELEASED, {"state": ResourceState.DETACHING.value})
 
 
 async def _checkpoint(hands: Hands, node: NodeName, prepared: Prepared | None, uid: Uid) -> None:

@@ -13,6 +13,7 @@ import msgspec
 
 from jackfield.controllers.act import Hands, act, sense
 from jackfield.controllers.dirty import Dirty
+from jackfield.controllers.events import Teller
 from jackfield.controllers.store import Store
 from jackfield.model.meta import Object
 from jackfield.model.names import FabricName, NodeName, Seconds
@@ -54,7 +55,8 @@ class Runner:
         self, world: World, store: Store, controllers: tuple[Controller, ...], recorder: Recorder
     ) -> None:
         self.store = store
-        self.hands = Hands(world, store, self.hear, self._refresh)
+        self._events = Teller(world.cluster, world.clock)
+        self.hands = Hands(world, store, self.hear, self._refresh, self._events.tell)
         self.rounds = 0
         self._world = world
         self._controllers = controllers
@@ -79,6 +81,7 @@ class Runner:
             for controller in self._controllers:
                 group.create_task(self._work(controller, group), name=controller.name)
             group.create_task(self._repair(), name="repair")
+            group.create_task(self._events.run(), name="events")
 
     # --- hearing
 
@@ -96,6 +99,19 @@ class Runner:
         sense(self.hands, node)
 
     async def _watch(self, kind: type[Object], synced: asyncio.Event) -> None:
+        """Hear of a kind; a server that does not show it yet, or not to us, is asked again."""
+        while True:
+            try:
+                await self._hear_of(kind, synced)
+            except PortError as error:
+                what = f"the API server to show every {kind.__name__}; it says: {error}"
+                unseen = Waiting(f"kind/{kind.__name__}", "Unseen", what)
+                self._recorder.waits(self._world.clock.now(), "watch", (unseen,))
+                await self._world.clock.sleep(self.store.policy.poll_seconds)
+            else:
+                return
+
+    async def _hear_of(self, kind: type[Object], synced: asyncio.Event) -> None:
         async for change in self._world.cluster.watch(kind):
             self.hear(self.store.observe(change))
             if isinstance(change, Synced) and kind in self._unsynced:

@@ -293,6 +293,9 @@ def _stay(view: View, resource: ComposableResource) -> Plan:
         users = _users(view, resource)
         if users:
             return Plan(waiting=(_wait(resource, "Claimed", f"claim {users[0].key} to give it up"),))
+    if _binds(resource) and not _node_gone(view, resource.node):
+        # Its plugin sees the same, and says `Detaching` and `Released` in one write.
+        return Plan(waiting=(_wait(resource, "Released", f"the plugin on {resource.node} to release it"),))
     reason = "force_detach was asked for" if resource.spec.force_detach else "nobody holds it"
     return Plan((_mark(resource, ResourceState.DETACHING, Phase.DETACHED, reason),))
 
@@ -321,6 +324,7 @@ def _detach(view: View, resource: ComposableResource, policy: Policy, now: Secon
         resource=resource.metadata.name,
         version=resource.metadata.resource_version,
         order=order(resource, policy, view),
+        last=holds(resource.status.conditions, RELEASED),
         because="released; its order is to be closed",
     )
     return Plan(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from jackfield.core import naming
 from jackfield.model.claim import ResourceClaim
-from jackfield.model.composition import DEVICE, FINALIZER, ComposableResource, ResourceState
+from jackfield.model.composition import DEVICE, FINALIZER, RELEASED, ComposableResource, ResourceState
 from jackfield.model.meta import Object, holds
 from jackfield.model.names import DeviceID
 from jackfield.model.policy import FAILED, READY, RESCHEDULE, SLICE_DEVICES_MAX, Policy
@@ -117,10 +117,10 @@ def _slice(view: View, one: ResourceSlice) -> Iterator[str]:
 
 def _resource_step(old: ComposableResource, new: Object | None) -> Iterator[str]:
     if not isinstance(new, ComposableResource) or new.uid != old.uid:
-        if (
-            old.state not in {ResourceState.NEW, ResourceState.DELETING}
-            and FINALIZER in old.metadata.finalizers
-        ):
+        over = old.state in {ResourceState.NEW, ResourceState.DELETING} or (
+            old.state is ResourceState.DETACHING and holds(old.status.conditions, RELEASED)
+        )
+        if not over and FINALIZER in old.metadata.finalizers:
             yield f"went while {old.state}"
         return
     if _ORDER.index(new.state) < _ORDER.index(old.state):

@@ -20,7 +20,7 @@ from jackfield.model.composition import (
     ResourceState,
 )
 from jackfield.model.lease import Lease
-from jackfield.model.meta import ObjectMeta, holds
+from jackfield.model.meta import ObjectMeta, OwnerReference, holds
 from jackfield.model.names import NEVER, DeviceID, Key, NodeName, Seconds
 from jackfield.model.node import Node
 from jackfield.model.plan import (
@@ -51,10 +51,11 @@ def decide(view: View, name: str, policy: Policy, now: Seconds) -> Plan:
     """Return which resources of a request to create or delete, and what to show on it."""
     request = view.request(name)
     if request is None:
-        return Plan()
+        return Plan(tuple(_delete(one, "its request is gone") for one in _orphans(view, name)))
     if request.deleting:
         return _clean(view, request)
-    if FINALIZER not in request.metadata.finalizers:
+    # The scaler's own needs none: Kubernetes deletes what it owns, and that stays until its device is returned.
+    if not request.scalers and FINALIZER not in request.metadata.finalizers:
         keep = KeepRequest(
             phase=Phase.COMPOSED,
             request=name,
@@ -138,7 +139,9 @@ def _named(view: View, request: ComposabilityRequest) -> Composition:
     taken = [device.device for device, claim in absent.items() if _had(view, device, claim)]
     create = tuple((device, node, claim) for device, claim in absent.items() if device.device not in taken)
     children = view.resources_of(request.metadata.name)
-    gone = tuple(one for one in children if not one.deleting and one.device not in wanted)
+    # One that was found and put into the books a moment ago is not in the wish yet.
+    begun = (one for one in children if not one.deleting and one.state is not ResourceState.NEW)
+    gone = tuple(one for one in begun if one.device not in wanted)
     moving = [device.device for device in wanted if _elsewhere(view, device, node)]
     errors = [f"{', '.join(moving)} to come back from another node"] if moving else []
     errors += [f"the pods that {', '.join(taken)} was taken from by force to end"] if taken else []
@@ -183,6 +186,18 @@ def _stands(resource: ComposableResource) -> bool:
 # --- the end of a request
 
 
+def _orphans(view: View, name: str) -> tuple[ComposableResource, ...]:
+    """Return what was put into the books for a request that is gone; what a request owns, Kubernetes deletes."""
+    return tuple(
+        one
+        for one in view.resources_of(name)
+        if one.device is not None
+        and one.state is ResourceState.ONLINE
+        and not one.deleting
+        and not one.metadata.owner_references
+    )
+
+
 def _clean(view: View, request: ComposabilityRequest) -> Plan:
     children = view.resources_of(request.metadata.name)
     if not children:
@@ -219,6 +234,7 @@ def _create(
         labels={MANAGED_BY: request.metadata.name},
         annotations={DEVICE: str(device)},
         finalizers=(FINALIZER,),
+        owner_references=(_owner(request),),
     )
     resource = ComposableResource(
         metadata=meta,
@@ -228,6 +244,11 @@ def _create(
     )
     because = f"{request.metadata.name} wants {device.device} on {node}"
     return PutResource(phase=Phase.COMPOSED, claim=claim, resource=resource, because=because)
+
+
+def _owner(request: ComposabilityRequest) -> OwnerReference:
+    kind = type(request)
+    return OwnerReference(f"{kind.group}/{kind.version}", kind.__name__, request.metadata.name, request.uid)
 
 
 def _delete(resource: ComposableResource, because: str) -> DeleteResource:
@@ -240,10 +261,11 @@ def _delete(resource: ComposableResource, because: str) -> DeleteResource:
 
 
 def _shown(request: ComposabilityRequest, status: ComposabilityRequestStatus) -> list[AnyAction]:
-    """Show what became of a request; of the scaler's own only how it ended, since nobody waits in front of it."""
+    """Show what became of a request; of the scaler's own only what is wrong, since nobody waits in front of it."""
     if status == request.status:
         return []
-    if request.scalers and status.state is not RequestState.RUNNING and not status.error:
+    news = status.error or (request.status.state.value and status.state is RequestState.RUNNING)
+    if request.scalers and not news:
         return []
     put = PutRequestStatus(
         phase=Phase.COMPOSED,

@@ -23,6 +23,8 @@ def decide(view: View, name: str, policy: Policy, now: Seconds) -> Plan:
     match resource.state:
         case ResourceState.ATTACHING if resource.status.cdi_device_id:
             return _look(resource, facts, policy, now)
+        case ResourceState.ONLINE if resource.withdrawn:
+            return _release(resource, facts)
         case ResourceState.DETACHING:
             return _release(resource, facts)
         case _:

@@ -12,10 +12,10 @@ import msgspec
 
 from jackfield.core import naming, room
 from jackfield.model.claim import ResourceClaim
-from jackfield.model.composition import ComposableResource, ResourceState
+from jackfield.model.composition import VISIBLE, ComposableResource, ResourceState
 from jackfield.model.device import Device, DeviceAttribute, DeviceCapacity
 from jackfield.model.fabric import FabricDevice, Inventory
-from jackfield.model.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, ObjectMeta
+from jackfield.model.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, ObjectMeta, holds
 from jackfield.model.names import NEVER, DeviceID, FabricName, NodeName, Seconds
 from jackfield.model.node import Node
 from jackfield.model.plan import Phase, Plan, PutSlice, SliceKey
@@ -69,7 +69,11 @@ class Closed(msgspec.Struct, frozen=True):
     because: str
 
 
-Offer = Open | Pinned | Closed
+class AsItIs(msgspec.Struct, frozen=True):
+    """Offered as before: somebody holds it, or it comes back in a moment, and a write would be for nobody."""
+
+
+Offer = Open | Pinned | Closed | AsItIs
 
 
 def decide(view: View, key: SliceKey, policy: Policy, now: Seconds) -> Plan:
@@ -155,7 +159,7 @@ class Shelf:
         self, resource: ComposableResource, model: DeviceModel, fabric: FabricName
     ) -> Offer:
         if resource.deleting or resource.state in {ResourceState.DETACHING, ResourceState.DELETING}:
-            return Closed("on its way back to the pool")
+            return AsItIs() if _goes_idle(resource, model) else Closed("on its way back to the pool")
         if not model.binds:
             return Closed(f"the driver on {resource.node} offers it")
         if _may_move(self.view, resource, model):
@@ -163,7 +167,10 @@ class Shelf:
             # What could not be attached elsewhere now is not offered there either: it would be moved for nothing.
             everywhere = self._offer_to_all(resource.device, model, fabric)
             return everywhere if isinstance(everywhere, Open) else Pinned(resource.node)
-        return Pinned(resource.node)
+        # A claim keeps it from others until its pod has run; by then it must be pinned.
+        assert resource.device is not None
+        on_its_way = self.view.claims_holding(resource.device) and not resource.holder
+        return AsItIs() if on_its_way else Pinned(resource.node)
 
     def _offer_to_all(self, device: DeviceID, model: DeviceModel, fabric: FabricName) -> Open | Closed:
         """Return whether any node may be given it, whoever has it now."""
@@ -176,6 +183,11 @@ class Shelf:
         return (
             Open(failed_on) if len(failed_on) < DEVICE_FAILURES_MAX else Closed("it failed on several nodes")
         )
+
+
+def _goes_idle(resource: ComposableResource, model: DeviceModel) -> bool:
+    """Whether it was attached and goes because nobody wants it, which is over soon."""
+    return model.binds and holds(resource.status.conditions, VISIBLE) and not resource.status.error
 
 
 def _bar(view: View, model: DeviceModel, fabric: FabricName, policy: Policy) -> str:
@@ -323,6 +335,13 @@ def _entries(shelf: Shelf, key: SliceKey, names: Iterable[str]) -> tuple[Device,
 
 
 def _entry(view: View, device: DeviceID, policy: Policy, given: Offer) -> Device:
+    if isinstance(given, AsItIs):
+        known = _known(view, device)
+        if known is not None:
+            return known
+        resource = view.resource_of(device)
+        assert resource is not None
+        given = Pinned(resource.node)
     model, fabric = naming.model_of(device, policy), naming.fabric_of(device, policy)
     resource = view.resource_of(device)
     attached = resource is not None and resource.state is ResourceState.ONLINE
@@ -349,6 +368,12 @@ def _entry(view: View, device: DeviceID, policy: Policy, given: Offer) -> Device
             return msgspec.structs.replace(entry, node_selector=CLOSED)
         case _ as never:
             assert_never(never)
+
+
+def _known(view: View, device: DeviceID) -> Device | None:
+    listed = view.slice_with(device)
+    entries = listed.spec.devices if listed is not None else ()
+    return next((one for one in entries if one.name == device.device), None)
 
 
 def _attributes(
@@ -405,18 +430,22 @@ def _bears(view: View, policy: Policy, device: DeviceID, delta: ObjectChanged) -
     """Whether a change can alter a device's offer; most changes of a claim or a resource cannot.
 
     While devices are free none is moved on demand, and who holds one alters nothing: only what a resource is, and
-    where, counts then.
+    where, counts then, and that nobody holds it any more.
     """
     model, fabric = naming.model_of(device, policy), naming.fabric_of(device, policy)
     if model is None or fabric is None or view.free(fabric, model.cdi_model_name) == 0:
         return True
     match delta:
         case ObjectChanged(old=ComposableResource() as old, new=ComposableResource() as new):
-            return (old.state, old.deleting, old.uid) != (new.state, new.deleting, new.uid)
+            return _standing(old) != _standing(new)
         case ObjectChanged(old=ResourceClaim()) | ObjectChanged(new=ResourceClaim()):
-            return False
+            return view.resource_of(device) is not None and not view.claims_holding(device)
         case _:
             return True
+
+
+def _standing(resource: ComposableResource) -> tuple[object, ...]:
+    return (resource.state, resource.deleting, resource.uid, bool(resource.holder))
 
 
 def _devices(view: View, one: object) -> tuple[DeviceID, ...]:

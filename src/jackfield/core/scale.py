@@ -16,7 +16,6 @@ from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import (
     DELETE_DEVICE,
     DEVICES,
-    FINALIZER,
     SCALER,
     ComposabilityRequest,
     ComposabilityRequestSpec,
@@ -152,7 +151,9 @@ def _not_online(view: View, want: Want) -> Waiting | None:
     resource, name = want.resource, want.device.device
     if resource is None:
         return _wait(want.claim, "Composing", f"{name} to be ordered for {want.claim.node}")
-    leaving = resource.deleting or resource.state in {ResourceState.DETACHING, ResourceState.DELETING}
+    leaving = resource.state in {ResourceState.DETACHING, ResourceState.DELETING}
+    # A resource that is to go still serves the claim that it is recorded for: that keeps it.
+    leaving |= resource.deleting and (resource.record is None or resource.record.uid != want.claim.uid)
     if resource.node != want.claim.node or leaving:
         return _wait(want.claim, "Moving", f"{name} to come back from {resource.node}")
     if resource.state is not ResourceState.ONLINE:
@@ -326,7 +327,7 @@ def _request(
     resource = ScalarResource(
         type=model.type, model=model.cdi_model_name, size=len(wanted), target_node=site.node
     )
-    new = ObjectMeta(name=naming.request(site.node, model), finalizers=(FINALIZER,))
+    new = ObjectMeta(name=naming.request(site.node, model))
     meta = current.metadata if current is not None else new
     meta = msgspec.structs.replace(
         meta,

@@ -240,6 +240,12 @@ class ComposableResource(Object, frozen=True, gc=False, kw_only=True):
         return Uid(self.metadata.annotations.get(HOLDER, ""))
 
     @property
+    def withdrawn(self) -> bool:
+        """Whether its end was asked for and nobody has it: no record may be written on it from here on (rule 13)."""
+        free = self.record is None and not self.holder
+        return self.deleting and (free or self.spec.force_detach)
+
+    @property
     def request(self) -> str:
         """The request it belongs to."""
         return self.metadata.labels.get(MANAGED_BY, "")

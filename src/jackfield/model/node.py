@@ -6,6 +6,8 @@ Knows the core/v1 fields we read. Must not know about devices.
 from collections.abc import Mapping
 from typing import ClassVar
 
+import msgspec
+
 from jackfield.model.meta import Object, Wire
 from jackfield.model.names import NO_TIME, NodeName, Time
 
@@ -42,7 +44,7 @@ class NodeCondition(Wire, frozen=True, gc=False):
 class NodeSpec(Wire, frozen=True, gc=False):
     """What an administrator wants of a node."""
 
-    provider_id: str = ""
+    provider_id: str = msgspec.field(default="", name="providerID")
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
 

@@ -239,6 +239,8 @@ class Detach(Action, frozen=True, kw_only=True):
     version: Version
     order: Order
     mark_sent: bool = False
+    last: bool = False
+    """Whether nothing else is to be done once the order is closed: the resource goes with the answer."""
 
 
 class PutTaint(Action, frozen=True, kw_only=True):

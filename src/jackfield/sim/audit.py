@@ -89,8 +89,8 @@ class Audit:
         self._began = world.clock.now()
         for kind in KINDS:
             world.api.subscribe(kind, self._hear)
-        world.movements.append(self._moved)
-        world.senses.append(self._sensed)
+        world.hardware.movements.append(self._moved)
+        world.hardware.senses.append(self._sensed)
 
     def begin(self) -> None:
         """Count from here; what came before is looked at, but not counted."""
@@ -158,7 +158,7 @@ class Audit:
         stay = self._stays.pop(key, None)
         if stay is not None and not stay.served and movement.device.ours:
             self._wasted += 1
-        host = self._world.hosts.get(movement.node)
+        host = self._world.hardware.hosts.get(movement.node)
         if host is not None and host.pulled_in_use:
             pulled = host.pulled_in_use.pop()
             if not self._forced(pulled.device.id):
@@ -170,7 +170,7 @@ class Audit:
             stay.served = True
 
     def _forced(self, device: PhysicalID) -> bool:
-        found = (self._store.resource_with(fabric, device) for fabric in self._world.managers)
+        found = (self._store.resource_with(fabric, device) for fabric in self._world.hardware.managers)
         return any(one is not None and one.spec.force_detach for one in found)
 
     def _violated(self, fault: str) -> None:
@@ -183,7 +183,7 @@ class Audit:
 
     def summary(self) -> Summary:
         """Return what the play has cost so far."""
-        counts = [one.counts for one in self._world.managers.values()]
+        counts = [one.counts for one in self._world.hardware.managers.values()]
         attaches, detaches = sum(one.attaches for one in counts), sum(one.detaches for one in counts)
         pods = {key: life for key, life in sorted(self.pods.items()) if key not in self._before}
         served = [life for life in pods.values() if life.devices and life.running is not None]

@@ -55,6 +55,10 @@ class Fate(msgspec.Struct, frozen=True):
 FINE = Fate()
 
 
+class Unanswered(Exception):  # noqa: N818 - what happened, as the cause of what the caller must do
+    """No answer came: a real wire shows that by silence or a broken connection."""
+
+
 class Faults(Protocol):
     """Decides what becomes of calls."""
 
@@ -95,6 +99,11 @@ class SimFabric:
         fate, sent = self._fate(Verb.DETACH, order.id), self._clock.now()
         return await self._call(fate, lambda: self._manager.detach(order, sent))
 
+    def stop(self) -> None:
+        """Cut the line: what is still on its way does not arrive."""
+        for task in tuple(self._under_way.values()):
+            task.cancel()
+
     def _fate(self, verb: Verb, order: OrderID) -> Fate:
         return self._faults.fate(Call(self._clock.now(), self._manager.name, verb, order))
 
@@ -107,11 +116,12 @@ class SimFabric:
         if fate.late:
             self._later(fate.late, execute)
             await self._pass(min(fate.slow, patience))
-            raise Retry("the call was not answered")
+            raise Retry("the call was not answered") from Unanswered()
         answer = execute()
         await self._pass(min(fate.slow, patience))
         if fate.lost or fate.slow >= patience:
-            raise Retry("the answer was lost" if fate.lost else f"no answer within {patience:g} s")
+            words = "the answer was lost" if fate.lost else f"no answer within {patience:g} s"
+            raise Retry(words) from Unanswered()
         return answer
 
     async def _pass(self, duration: Seconds) -> None:

@@ -101,6 +101,11 @@ class SimHost:
             self._expect(device, by_itself=True)  # at boot the whole bus is scanned
         self._tell()
 
+    def stop(self) -> None:
+        """Cut the power: nothing comes into sight any more."""
+        for device in tuple(self._coming):
+            self._unlink(device)
+
     # --- what the plugin does
 
     def listen(self, listener: Callable[[], None]) -> Callable[[], None]:

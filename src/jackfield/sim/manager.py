@@ -116,6 +116,11 @@ class Manager:
             there.state, there.reason = State.ENDED, f"device {device} was lost"
         self.pool.lose(device)
 
+    def stop(self) -> None:
+        """Cut the power: what is under way stays as it is."""
+        for task in tuple(self._running.values()):
+            task.cancel()
+
     # --- with order ids: once, and never after the id was closed
 
     def _attach_known(self, order: Order, *, wrong: bool) -> Progress:

@@ -78,7 +78,7 @@ def take(world: SimWorld) -> Picture:
 
 def _pools(world: SimWorld) -> tuple[PoolPicture, ...]:
     pictures = []
-    for name, manager in world.managers.items():
+    for name, manager in world.hardware.managers.items():
         devices = manager.inventory().devices
         pictures.append(PoolPicture(name, sum(not one.node for one in devices), len(devices)))
     return tuple(pictures)
@@ -96,5 +96,6 @@ def _users(world: SimWorld) -> dict[str, str]:
 
 def _own_devices(world: SimWorld, node: NodeName, users: dict[str, str]) -> tuple[DevicePicture, ...]:
     return tuple(
-        DevicePicture(device.device, "own", users.get(str(device), "")) for device in world.own_devices(node)
+        DevicePicture(device.device, "own", users.get(str(device), ""))
+        for device in world.hardware.own_devices(node)
     )

@@ -169,12 +169,12 @@ class Stage:
             case scenario.Delete():
                 await self._delete(step)
             case scenario.Cordon():
-                await self.world.machines.cordon(step.node, unschedulable=not step.undo)
+                await self.world.hardware.machines.cordon(step.node, unschedulable=not step.undo)
             case scenario.Lose():
                 await (
-                    self.world.machines.recover(step.node)
+                    self.world.hardware.machines.recover(step.node)
                     if step.undo
-                    else self.world.machines.lose(step.node)
+                    else self.world.hardware.machines.lose(step.node)
                 )
             case scenario.Silence():
                 await self._silence(step)
@@ -188,9 +188,9 @@ class Stage:
             case scenario.Restart(part="controllers"):
                 self.world.restart_controllers()
             case scenario.Restart():
-                self.world.restart_plugins()
+                self.world.hardware.restart_plugins()
             case scenario.Take():
-                for manager in self.world.managers.values():
+                for manager in self.world.hardware.managers.values():
                     manager.pool.take(step.model, step.count)
             case _:
                 pass  # a workload has become pods
@@ -264,7 +264,7 @@ class Stage:
         namespace, _, name = rest.rpartition("/")
         kind = KINDS[word]
         if kind is Node:
-            await self.world.remove_node(NodeName(name))
+            await self.world.hardware.remove_node(NodeName(name))
             return
         grace = 0 if step.force else None
         try:
@@ -274,12 +274,12 @@ class Stage:
 
     async def _silence(self, step: scenario.Silence) -> None:
         if step.undo:
-            await self.world.machines.restore(step.node)
+            await self.world.hardware.machines.restore(step.node)
         else:
-            self.world.machines.silence(step.node)
+            self.world.hardware.machines.silence(step.node)
 
     def _break(self, step: scenario.Break) -> None:
-        for manager in self.world.managers.values():
+        for manager in self.world.hardware.managers.values():
             old = manager.refusals
             devices = tuple(one for one in old.devices if one != step.device)
             nodes = tuple(one for one in old.nodes if one != step.node)

@@ -67,3 +67,5 @@ class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     scheduler_lag: Distribution = Fixed(Seconds(0.0))
     """How old the scheduler's caches may be."""
     heartbeat: Seconds = Seconds(10.0)
+    real_api: bool = False
+    """Whether the API is a real one, with a scheduler that reads taints, and may know these nodes already."""

@@ -4,18 +4,22 @@ It stands for NVIDIA's driver and its like: for devices that a node has of its o
 that the fabric attaches. Knows one node's devices. Must not know conditions, orders or other nodes.
 """
 
+import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
 
 import msgspec
 
+from jackfield.cluster.insist import insist
 from jackfield.controllers.indexes import UUID
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.device import Device, DeviceAttribute, DeviceCapacity
 from jackfield.model.host import Prepared
 from jackfield.model.meta import ObjectMeta
-from jackfield.model.names import DeviceID, Key, NodeName, PhysicalID, Uid, Version
+from jackfield.model.names import DeviceID, Key, NodeName, PhysicalID, Uid, Version, named
 from jackfield.model.slice import ResourcePool, ResourceSlice, ResourceSliceSpec
-from jackfield.ports import Cluster, Gone, Merge
+from jackfield.ports import Clock, Cluster, Gone, Merge, PortError, Retry
 from jackfield.sim.host import SimHost
 from jackfield.sim.setting import LocalDevices
 
@@ -31,12 +35,20 @@ class VendorDriver:
     """One driver on one node. What is on the node is told by calling `publish`."""
 
     def __init__(
-        self, name: str, node: NodeName, cluster: Cluster, local: tuple[LocalDevices, ...] = ()
+        self,
+        name: str,
+        node: NodeName,
+        cluster: Cluster,
+        clock: Clock,
+        local: tuple[LocalDevices, ...] = (),
     ) -> None:
         self.name = name
         self._node = node
         self._cluster = cluster
+        self._clock = clock
+        self._writing = asyncio.Lock()
         self._local = tuple(_local_devices(local))
+        self._key = named(f"{node}-{name}")
         self._slice: ResourceSlice | None = None
         self._host: SimHost | None = None
         self._drives: dict[str, PhysicalID] = {}
@@ -52,19 +64,31 @@ class VendorDriver:
         attached = tuple(_attached(one, seen[one.physical].device) for one in found if one.physical in seen)
         self._drives = {_name(one.physical): one.physical for one in found}
         devices = (*self._local, *attached)
-        before = self._slice.spec.devices if self._slice is not None else ()
-        if devices == before:
-            return
-        pool = ResourcePool(self._node, 1, 1)
-        spec = ResourceSliceSpec(driver=self.name, pool=pool, node_name=self._node, devices=devices)
-        new = ResourceSlice(metadata=ObjectMeta(name=f"{self._node}-{self.name}"), spec=spec)
+        async with self._writing:  # of several at a time the last to be told has the last word
+            before = self._slice.spec.devices if self._slice is not None else ()
+            if devices != before:
+                self._slice = await insist(self._clock, partial(self._written, devices))
+
+    async def adopt(self) -> None:
+        """Take up the slice that an earlier life of this driver left behind, if there is one."""
+        with suppress(Gone):
+            self._slice = await insist(self._clock, partial(self._cluster.read, ResourceSlice, self._key))
+
+    async def _written(self, devices: tuple[Device, ...]) -> ResourceSlice:
         if self._slice is None:
-            self._slice = await self._cluster.create(new)
-            return
+            pool = ResourcePool(self._node, 1, 1)
+            spec = ResourceSliceSpec(driver=self.name, pool=pool, node_name=self._node, devices=devices)
+            return await self._cluster.create(
+                ResourceSlice(metadata=ObjectMeta(name=self._key.name), spec=spec)
+            )
         body = {"spec": {"devices": msgspec.to_builtins(devices)}}
-        answer = await self._cluster.write(Merge(ResourceSlice, new.key, Version(""), body))
+        try:
+            answer = await self._cluster.write(Merge(ResourceSlice, self._key, Version(""), body))
+        except Gone as gone:
+            self._slice = None
+            raise Retry(f"slice {self._key} was deleted") from gone
         assert isinstance(answer, ResourceSlice)
-        self._slice = answer
+        return answer
 
     async def prepare(self, claim: Key, uid: Uid) -> str:
         """Prepare the claim's devices: all that a simulated driver does is to remember it."""
@@ -72,6 +96,8 @@ class VendorDriver:
             found = await self._cluster.read(ResourceClaim, claim)
         except Gone:
             return f"claim {claim} does not exist"
+        except PortError as error:
+            return str(error)
         if found.uid != uid:
             return f"claim {claim} is another one by now"
         for result in found.results:

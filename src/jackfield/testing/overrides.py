@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TypedDict
 
 from jackfield.model.composition import AllocationPolicy, ComposabilityRequestStatus, OtherSpec
-from jackfield.model.meta import Condition, ObjectMeta
+from jackfield.model.meta import Condition, ObjectMeta, OwnerReference
 from jackfield.model.names import NO_TIME, Seconds, Time, Uid, Version, rfc3339
 
 NOW = Seconds(1_767_225_600.0)
@@ -24,6 +24,7 @@ class Meta(TypedDict, total=False):
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     finalizers: tuple[str, ...]
+    owners: tuple[OwnerReference, ...]
 
 
 class NodeMeta(Meta, total=False):
@@ -111,6 +112,7 @@ def metadata(
         labels={**labels, **given.get("labels", {})},
         annotations={**notes, **given.get("annotations", {})},
         finalizers=given.get("finalizers", ()),
+        owner_references=given.get("owners", ()),
     )
 
 

@@ -174,8 +174,33 @@ def test_the_profile_decides_whose_faults_are_mirrored() -> None:
 def test_explain_says_why_in_a_value_and_a_sentence() -> None:
     fits, misses = ask("allocate", case(claim()), case(claim("false")), options=("--explain",))
     assert "why" not in fits
-    assert misses["why"]["requests"][0]["removed"] == [{"step": "not selected", "devices": 2}]
-    assert "0 of 2 devices are left: 2 are not selected" in misses["because"]
+    (one,) = misses["why"]["requests"]
+    assert (one["wanted"], one["had"], one["left"], one["stuck"]) == (1, 0, 0, True)
+    cause = {"step": "selector", "rule": "false", "wanted": "true", "seen": "", "source": "selectors[0]"}
+    small = {"driver": "gpu.example.com", "pool": "pool", "device": "small"}
+    group = {"cause": cause, "devices": 2, "example": small}
+    assert one["removed"] == [{"step": "selector", "devices": 2, "groups": [group], "more": 0}]
+    assert one["nearest"] == [{"device": small, "causes": [cause]}]
+    assert misses["because"] == (
+        "Node node-1 does not fit: not enough usable devices. "
+        "Claim c, request r wants 1 device and gets 0, with 2 devices looked at. "
+        "2 are turned down by selectors[0]: false is false. "
+        "Nearest: gpu.example.com/pool/small is turned down by selectors[0]: false is false. "
+        "To do: loosen the selector, or attach devices that satisfy it."
+    )
+
+
+def test_explain_tells_of_all_nodes_where_they_are_named() -> None:
+    nodes = [{"metadata": {"name": f"node-{number}"}} for number in (1, 2)]
+    given = case(claim(count=3), nodes=nodes, everywhere="old")
+    (plain,) = ask("allocate", given)
+    (answer,) = ask("allocate", given, options=("--explain",))
+    assert "everywhere" not in plain
+    found = answer["everywhere"]
+    assert (found["nodes"], found["fitting"]) == (2, 0)
+    assert [one["node"] for one in found["nearest"]] == ["node-1"]
+    assert "None of 2 nodes fits." in answer["because"]
+    assert answer["nodes"] == nodes
 
 
 # --- expressions

@@ -64,8 +64,8 @@ def test_calls_are_counted_by_verb_and_kind_for_every_handle_apart() -> None:
         one, two = cluster.client("one"), cluster.client("two")
         await one.create(resource())
         await one.read(ComposableResource, R)
-        await two.write(Merge(ComposableResource, R, ANY, {"spec": {"model": "B"}}))
-        await two.write(Apply(ComposableResource, R, ANY, {"spec": {"model": "B"}}, "two"))
+        await two.write(Merge(ComposableResource, R, ANY, {"spec": {"force_detach": True}}))
+        await two.write(Apply(ComposableResource, R, ANY, {"spec": {"force_detach": True}}, "two"))
         await two.delete(ComposableResource, R, ANY)
         assert [verb for verb, _ in two.calls] == ["patch", "apply", "delete"]
         assert dict(one.calls) == {("create", "ComposableResource"): 1, ("get", "ComposableResource"): 1}
@@ -112,7 +112,7 @@ def test_a_watcher_too_far_behind_is_told_everything_anew() -> None:
         await anext(watch)
         await anext(watch)
         for number in range(api.NEWS_MAX + 1):
-            cluster.store.patch(ComposableResource, named("a"), {"spec": {"model": f"{number}"}})
+            cluster.store.patch(ComposableResource, named("a"), {"metadata": {"labels": {"a": str(number)}}})
         await cluster.create(resource("b"))
         await cluster.delete(ComposableResource, named("a"), ANY)
         told = [await anext(watch) for _ in range(2)]
@@ -160,7 +160,7 @@ Call = Callable[[api.Client], Coroutine[object, object, object]]
 CALLS: dict[str, Call] = {
     "read": lambda client: client.read(ComposableResource, R),
     "create": lambda client: client.create(resource("other")),
-    "write": lambda client: client.write(Merge(ComposableResource, R, ANY, {"spec": {"model": "B"}})),
+    "write": lambda client: client.write(Merge(ComposableResource, R, ANY, {"spec": {"force_detach": True}})),
     "delete": lambda client: client.delete(ComposableResource, R, ANY),
 }
 
@@ -228,7 +228,9 @@ def test_an_event_costs_a_watcher_the_same_however_many_objects_there_are() -> N
                     pass
             begun = time.perf_counter()
             for number in range(200):
-                cluster.store.patch(ComposableResource, named("r0"), {"spec": {"model": f"m{number}"}})
+                cluster.store.patch(
+                    ComposableResource, named("r0"), {"metadata": {"labels": {"a": str(number)}}}
+                )
                 for watch in watches:
                     await anext(watch)
             return time.perf_counter() - begun

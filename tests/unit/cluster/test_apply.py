@@ -199,18 +199,22 @@ def test_an_apply_to_the_status_says_nothing_of_the_rest() -> None:
     assert plain.raw["metadata"]["labels"] == {"a": "1"}
 
 
-def test_an_apply_on_another_version_or_uid_is_a_conflict() -> None:
+def test_an_apply_on_another_version_is_a_conflict_and_on_another_uid_invalid() -> None:
     store = store_with_claim("a")
-    for metadata in ({"uid": "other"}, {"resourceVersion": "1"}):
+    how = Write(manager="me", status=True, force=True)
+    for metadata, code in (({"uid": "other"}, 422), ({"resourceVersion": "1"}, 409)):
         body = {"metadata": metadata, "status": {"devices": [said("a", Ready="True")]}}
         with pytest.raises(ApiError) as caught:
-            store.apply(ResourceClaim, CLAIM, body, Write(manager="me", status=True, force=True))
-        assert caught.value.code == 409
-        with pytest.raises(ApiError) as caught:
-            store.apply(
-                ResourceClaim, Key("d", "gone"), {"metadata": metadata, "spec": {}}, Write(manager="me")
-            )
-        assert caught.value.code == 409
+            store.apply(ResourceClaim, CLAIM, body, how)
+        assert caught.value.code == code
+
+
+def test_an_apply_on_a_uid_does_not_create_another() -> None:
+    store = store_with_claim("a")
+    body = {"metadata": {"uid": "other"}, "spec": {}}
+    with pytest.raises(ApiError) as caught:
+        store.apply(ResourceClaim, Key("d", "gone"), body, Write(manager="me"))
+    assert caught.value.code == 409
 
 
 def test_finalizers_are_owned_one_by_one() -> None:

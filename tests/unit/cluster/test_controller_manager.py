@@ -17,7 +17,7 @@ from jackfield.model.meta import Object
 from jackfield.model.names import Key, Seconds, named
 from jackfield.model.node import Node
 from jackfield.model.pod import Pod
-from jackfield.ports import Change, Refused, Retry, Synced, T
+from jackfield.ports import EVERYTHING, Change, Refused, Retry, Selection, Synced, T
 
 STATUS = Write(status=True)
 POD = Key("d", "p")
@@ -282,15 +282,15 @@ def test_what_could_not_be_done_is_done_later() -> None:
 class DeafToNodes(Client):
     """A cluster whose news of nodes never comes."""
 
-    def watch(self, kind: type[T]) -> AsyncGenerator[Change, None]:
-        return _nothing(kind) if kind is Node else super().watch(kind)
+    def watch(self, kind: type[T], selection: Selection = EVERYTHING) -> AsyncGenerator[Change, None]:
+        return _nothing(kind) if kind is Node else super().watch(kind, selection)
 
 
 class DeafToPods(Client):
     """A cluster whose news of pods never comes."""
 
-    def watch(self, kind: type[T]) -> AsyncGenerator[Change, None]:
-        return _nothing(kind) if kind is Pod else super().watch(kind)
+    def watch(self, kind: type[T], selection: Selection = EVERYTHING) -> AsyncGenerator[Change, None]:
+        return _nothing(kind) if kind is Pod else super().watch(kind, selection)
 
 
 async def _nothing(kind: type[Object]) -> AsyncGenerator[Change, None]:

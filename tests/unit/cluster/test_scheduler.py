@@ -14,7 +14,7 @@ from jackfield.model.names import DeviceID, Key, Seconds, Version, named
 from jackfield.model.node import Node
 from jackfield.model.pod import Pod, PodResourceClaim
 from jackfield.model.policy import DRIVER, READY
-from jackfield.ports import Change, Changed, Merge, Synced
+from jackfield.ports import EVERYTHING, Change, Changed, Merge, Selection, Synced
 from unit.cluster.small_cluster import (
     CLASS,
     LOCAL_DRIVER,
@@ -377,7 +377,10 @@ def test_events_are_heard_in_order_and_their_lags_do_not_add_up() -> None:
 class Retelling(EmbeddedCluster):
     """A cluster whose watch loses the thread and tells everything anew."""
 
-    async def watch(self, kind: type[Object]) -> AsyncGenerator[Change, None]:
+    async def watch(
+        self, kind: type[Object], selection: Selection = EVERYTHING
+    ) -> AsyncGenerator[Change, None]:
+        assert selection is EVERYTHING
         for names in (("a", "b"), ("b", "c")):
             for name in names:
                 yield Changed(node(name))

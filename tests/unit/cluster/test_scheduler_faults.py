@@ -13,7 +13,7 @@ from jackfield.model.meta import Object
 from jackfield.model.names import Key, Seconds, Version
 from jackfield.model.pod import Pod
 from jackfield.model.policy import DRIVER, READY, RESCHEDULE
-from jackfield.ports import Apply, Change, Cluster, Merge, Retry
+from jackfield.ports import EVERYTHING, Apply, Change, Cluster, Merge, Retry, Selection
 from jackfield.sim.clock import running
 from unit.cluster.small_cluster import CLASS, Stage, claim, device_class, fabric_slice, node, play, pod
 
@@ -31,8 +31,8 @@ class Moody:
         self.loses_answer: Wrong = lambda _: False
         self.takes = Seconds(0.0)
 
-    def watch(self, kind: type[T]) -> AsyncIterator[Change]:
-        return self._cluster.watch(kind)
+    def watch(self, kind: type[T], selection: Selection = EVERYTHING) -> AsyncIterator[Change]:
+        return self._cluster.watch(kind, selection)
 
     async def read(self, kind: type[T], key: Key) -> T:
         return await self._cluster.read(kind, key)

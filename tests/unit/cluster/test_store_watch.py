@@ -33,7 +33,7 @@ def test_events_since_a_version_are_told_in_order() -> None:
     store.create(ComposableResource, resource_raw("a"))
     store.create(Pod, pod_raw())
     store.create(ComposableResource, resource_raw("b"))
-    store.patch(ComposableResource, named("a"), {"spec": {"model": "B"}})
+    store.patch(ComposableResource, named("a"), {"spec": {"force_detach": True}})
     store.delete(ComposableResource, named("b"))
     told = [(one.type.value, one.version, one.stored.key.name) for one in store.since(ComposableResource, 1)]
     assert told == [("ADDED", 3, "b"), ("MODIFIED", 4, "a"), ("DELETED", 5, "b")]
@@ -66,7 +66,7 @@ def test_an_object_comes_and_goes_as_it_begins_and_ceases_to_match() -> None:
     wanted = selector("ComposableResource", labels="a=1")
     store.create(ComposableResource, resource_raw())
     for value in ("1", "1", "2", "1"):
-        body = {"metadata": {"labels": {"a": value}}, "spec": {"model": f"m{store.version}"}}
+        body = {"metadata": {"labels": {"a": value, "b": str(store.version)}}}
         store.patch(ComposableResource, RESOURCE, body)
     store.delete(ComposableResource, RESOURCE)
     seen = [one.seen_by(wanted) for one in store.since(ComposableResource, 0)]

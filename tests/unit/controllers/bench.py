@@ -13,6 +13,7 @@ from jackfield.controllers.act import Hands, act
 from jackfield.controllers.store import Store
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import ComposabilityRequest, ComposableResource
+from jackfield.model.event import Event
 from jackfield.model.fabric import Machine, Traits
 from jackfield.model.meta import Object, ObjectMeta
 from jackfield.model.names import FabricName, Key, NodeName, Seconds, Version, named
@@ -79,7 +80,11 @@ class Bench:
             self.client, self.clock, {b.FABRIC: SimFabric(self.manager, faults)}, {b.NODE: self.host}
         )
         self.store = Store(policy)
-        self.hands = Hands(self.world, self.store, self.deltas.extend, self.moved.append)
+        self.told: list[tuple[Object, Event]] = []
+        self.hands = Hands(self.world, self.store, self.deltas.extend, self.moved.append, self._tell)
+
+    def _tell(self, about: Object, words: Event) -> None:
+        self.told.append((about, words))
 
     async def put(self, new: T) -> T:
         """Create an object with its status, as its writers would have left it, and know of it."""

@@ -315,6 +315,31 @@ def test_a_detach_ends_a_resource_when_it_is_done() -> None:
     play(scene)
 
 
+def test_a_resource_goes_with_the_answer_to_its_last_detach() -> None:
+    async def scene(bench: Bench) -> None:
+        made = await bench.put(b.resource(state=ResourceState.DETACHING, finalizers=(FINALIZER,)))
+        await bench.cluster.delete(ComposableResource, made.key, version(made))
+        going = await bench.cluster.read(ComposableResource, named(CR))
+        bench.store.put(going)
+        last = Detach(phase=P, because=WHY, resource=CR, version=version(going), order=order(), last=True)
+        await bench.act(last)
+        assert bench.store.resource(CR) is None
+        with pytest.raises(Gone):
+            await bench.cluster.read(ComposableResource, named(CR))
+
+    play(scene)
+
+
+def test_a_resource_whose_end_nobody_asked_for_is_only_marked_by_its_last_detach() -> None:
+    async def scene(bench: Bench) -> None:
+        made = await bench.put(b.resource(state=ResourceState.DETACHING))
+        last = Detach(phase=P, because=WHY, resource=CR, version=version(made), order=order(), last=True)
+        await bench.act(last)
+        assert (await bench.resource()).state is ResourceState.DELETING
+
+    play(scene)
+
+
 def test_a_detach_that_failed_is_shown_and_nothing_ends() -> None:
     async def scene(bench: Bench) -> None:
         made = await bench.put(b.resource(state=ResourceState.DETACHING, physical="0000"))

@@ -471,6 +471,6 @@ def test_a_quiet_world_makes_no_writes() -> None:
 
 def _calls(world: SimWorld) -> list[Counter[tuple[str, str]]]:
     """All that our controllers and our plugins have asked of the API so far."""
-    node = world._node_world.cluster  # noqa: SLF001 - what the plugins hold
+    node = world.hardware.node_client
     assert isinstance(node, Client)
     return [world.client.calls.copy(), node.calls.copy()]

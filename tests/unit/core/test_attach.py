@@ -272,10 +272,21 @@ ROWS = {
     "held while attaching": Row((NODE, attaching(deleted=b.NOW, holder="u")), wait=("Recorded",)),
     # --- online
     "online and wanted": Row((NODE, b.resource(physical="1"))),
-    "nobody holds it": Row(
+    "nobody holds it: its plugin says so": Row(
         (NODE, b.resource(physical="1", deleted=b.NOW)),
+        wait=("Released",),
+        says="the plugin on n1 to release it",
+    ),
+    "nobody holds it, and its node is gone": Row(
+        (b.resource(physical="1", deleted=b.NOW),),
         do=("MarkState Detaching resource/a100-1.rack-a",),
         says="nobody holds it",
+    ),
+    "nobody holds it under its vendor's name": Row(
+        (NODE, b.resource(HANDED, uuid="GPU-7", deleted=b.NOW)),
+        do=("MarkState Detaching resource/a100-1.rack-a",),
+        says="nobody holds it",
+        policy=vendors(),
     ),
     "a claim is recorded on it": Row(
         (NODE, b.resource(deleted=b.NOW, record=b.claim("c"))),
@@ -284,7 +295,7 @@ ROWS = {
     ),
     "a claim is prepared with it": Row((NODE, b.resource(deleted=b.NOW, holder="u")), wait=("Recorded",)),
     "a claim that was given it on its way out is served by the next one": Row(
-        (NODE, b.claim("c"), b.resource(deleted=b.NOW)), do=("MarkState Detaching resource/a100-1.rack-a",)
+        (NODE, b.claim("c"), b.resource(deleted=b.NOW)), wait=("Released",)
     ),
     "a claim has it under its vendor's name": Row(
         (
@@ -298,7 +309,10 @@ ROWS = {
         policy=vendors(),
     ),
     "force asks nobody": Row(
-        (NODE, b.resource(deleted=b.NOW, force=True, holder="u", record=b.claim("c"))),
+        (NODE, b.resource(deleted=b.NOW, force=True, holder="u", record=b.claim("c"))), wait=("Released",)
+    ),
+    "force asks nobody on a node that is gone": Row(
+        (b.resource(deleted=b.NOW, force=True, holder="u", record=b.claim("c")),),
         do=("MarkState Detaching resource/a100-1.rack-a",),
         says="force_detach was asked for",
     ),

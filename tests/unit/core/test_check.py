@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from jackfield.core import check
 from jackfield.model.claim import AllocatedDeviceStatus, ResourceClaim
-from jackfield.model.composition import DEVICE, FINALIZER, ComposableResource, ResourceState
+from jackfield.model.composition import DEVICE, FINALIZER, RELEASED, ComposableResource, ResourceState
 from jackfield.model.device import Device
 from jackfield.model.meta import Condition, Object
 from jackfield.model.names import DeviceID
@@ -221,8 +221,10 @@ def test_a_state_is_never_gone_back_to(old: ResourceState, new: ResourceState) -
     assert found == ((back,) if list(ResourceState).index(new) < list(ResourceState).index(old) else ())
 
 
-def guarded(state: ResourceState, uid: str = "u") -> ComposableResource:
-    return b.resource(state=state, finalizers=(FINALIZER,), uid=uid)
+def guarded(
+    state: ResourceState, uid: str = "u", conditions: tuple[Condition, ...] = ()
+) -> ComposableResource:
+    return b.resource(state=state, finalizers=(FINALIZER,), uid=uid, conditions=conditions)
 
 
 @pytest.mark.parametrize(
@@ -239,6 +241,7 @@ def guarded(state: ResourceState, uid: str = "u") -> ComposableResource:
         (guarded(ATTACHING), None, "went while Attaching"),
         (guarded(ONLINE), None, "went while Online"),
         (guarded(DETACHING), None, "went while Detaching"),
+        (guarded(DETACHING, conditions=(Condition(RELEASED, "True"),)), None, ""),
         (guarded(DELETING), None, ""),
         (guarded(ONLINE), guarded(NEW, uid="v"), "went while Online"),
         (b.resource(state=ONLINE, uid="u"), guarded(NEW, uid="v"), ""),

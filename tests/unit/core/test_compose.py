@@ -20,8 +20,8 @@ from jackfield.model.composition import (
     ResourceState,
 )
 from jackfield.model.fabric import Inventory
-from jackfield.model.meta import Object, ObjectMeta
-from jackfield.model.names import NEVER, Key, ModelName, NodeName, Seconds, Version
+from jackfield.model.meta import Object, ObjectMeta, OwnerReference
+from jackfield.model.names import NEVER, Key, ModelName, NodeName, Seconds, Uid, Version
 from jackfield.model.plan import (
     AnyAction,
     DeleteResource,
@@ -61,8 +61,8 @@ def by_hand(size: int, **meta: object) -> ComposabilityRequest:
     return b.request(size, finalizers=KEPT, **meta)  # type: ignore[arg-type] # passed on
 
 
-def named(*wanted: str) -> ComposabilityRequest:
-    return b.request(dict.fromkeys(wanted, "c"), finalizers=KEPT)
+def named(*wanted: str, was: RequestState = RequestState.NEW) -> ComposabilityRequest:
+    return b.request(dict.fromkeys(wanted, "c"), status=ComposabilityRequestStatus(state=was))
 
 
 def shown(plan: Plan) -> ComposabilityRequestStatus:
@@ -88,7 +88,15 @@ class Row(NamedTuple):
 NAMED = {
     "what is wanted is created": Row((named("a100-1", "a100-2"),), (put(1), put(2))),
     "what is there is not created again": Row((named("a100-1", "a100-2"), b.resource("a100-1")), (put(2),)),
-    "all there and online": Row((named("a100-1"), b.resource("a100-1")), state=RequestState.RUNNING),
+    "all there and online: nothing is wrong, so nothing is said": Row(
+        (named("a100-1"), b.resource("a100-1"))
+    ),
+    "all there and online, after something was wrong": Row(
+        (named("a100-1", was=RequestState.UPDATING), b.resource("a100-1")), state=RequestState.RUNNING
+    ),
+    "what was put into the books a moment ago is not in the wish yet": Row(
+        (named("a100-1"), b.resource("a100-1"), b.resource("a100-2", state=ResourceState.NEW))
+    ),
     "all there and not online": Row((named("a100-1"), b.resource("a100-1", state=ResourceState.ATTACHING))),
     "online and on its way out": Row((named("a100-1"), b.resource("a100-1", deleted=b.NOW))),
     "what is not wanted any more goes": Row(
@@ -170,8 +178,21 @@ def test_what_comes_and_goes_for_a_request(row: Row) -> None:
     assert row.error in words(plan)
 
 
-def test_a_request_that_is_gone_is_left_alone() -> None:
-    assert compose.decide(b.world(), "gone", POLICY, b.NOW) == Plan()
+OWNED = (OwnerReference("v1", "ComposabilityRequest", OURS, Uid("u")),)
+LOST = {
+    "nothing": ((), ()),
+    "what is in the books for it goes": ((b.resource("a100-1"),), (delete(1),)),
+    "what it owned, Kubernetes deletes": ((b.resource("a100-1", owners=OWNED),), ()),
+    "what goes already": ((b.resource("a100-1", deleted=b.NOW),), ()),
+    "what has just been found": ((b.resource("a100-1", state=ResourceState.NEW),), ()),
+    "what is being attached": ((b.resource("a100-1", state=ResourceState.ATTACHING),), ()),
+    "what is not ours": ((b.resource("a100-1", annotations={DEVICE: ""}),), ()),
+}
+
+
+@pytest.mark.parametrize(("there", "do"), LOST.values(), ids=LOST)
+def test_what_a_request_leaves_behind_is_returned(there: tuple[Object, ...], do: tuple[str, ...]) -> None:
+    assert steps(compose.decide(b.world(*there), OURS, POLICY, b.NOW)) == do
 
 
 def test_a_request_is_kept_before_anything_is_made_for_it() -> None:
@@ -199,6 +220,11 @@ def test_a_resource_is_named_for_its_device_and_says_whose_it_is() -> None:
                 labels={MANAGED_BY: "by-hand"},
                 annotations={DEVICE: "fabric.jackfield.dev/rack-a/cxl-1"},
                 finalizers=(FINALIZER,),
+                owner_references=(
+                    OwnerReference(
+                        "cro.hpsys.ibm.ie.com/v1alpha1", "ComposabilityRequest", "by-hand", request.uid
+                    ),
+                ),
             ),
             spec=ComposableResourceSpec("cxlmemory", ModelName("CXL"), b.NODE, force_detach=True),
         ),

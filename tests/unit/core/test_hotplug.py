@@ -59,6 +59,23 @@ ROWS = {
     ),
     "new": Row(b.resource(state=ResourceState.NEW, physical="1")),
     "online": Row(b.resource(physical="1"), Facts((ONE,), (USED,))),
+    "its end was asked for, and nobody has it": Row(
+        b.resource(physical="1", deleted=b.NOW), Facts((ONE,)), do=(LETS_GO,)
+    ),
+    "its end was asked for, and a claim is recorded": Row(
+        b.resource(physical="1", deleted=b.NOW, record=b.claim("c")), Facts((ONE,))
+    ),
+    "its end was asked for, and a claim holds it": Row(
+        b.resource(physical="1", deleted=b.NOW, holder="u"), Facts((ONE,))
+    ),
+    "its end was asked for by force": Row(
+        b.resource(physical="1", deleted=b.NOW, holder="u", record=b.claim("c"), force=True),
+        Facts((ONE,), (USED,)),
+        do=(LETS_GO,),
+    ),
+    "its end was asked for, and it is still prepared": Row(
+        b.resource(physical="1", deleted=b.NOW), Facts((ONE,), (USED,)), wait=("Held",)
+    ),
     "deleting": Row(b.resource(state=ResourceState.DELETING, physical="1")),
     "nobody has it": Row(
         b.resource(state=DETACHING, physical="1"),

@@ -4,11 +4,11 @@ import pytest
 from msgspec.structs import replace
 
 from jackfield.core import publish
-from jackfield.core.publish import Closed, Offer, Open, Pinned
-from jackfield.model.composition import ResourceState
+from jackfield.core.publish import AsItIs, Closed, Offer, Open, Pinned
+from jackfield.model.composition import VISIBLE, ResourceState
 from jackfield.model.device import Device, DeviceAttribute, DeviceCapacity
 from jackfield.model.fabric import FabricDevice, Inventory, Traits
-from jackfield.model.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Object
+from jackfield.model.meta import Condition, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Object
 from jackfield.model.names import NEVER, FabricName, NodeName, PhysicalID, Seconds
 from jackfield.model.plan import Phase, Plan, PutSlice, SliceKey
 from jackfield.model.policy import FAILED, READY, RESCHEDULE, Policy
@@ -36,6 +36,7 @@ TAKEN = inventory(models={"A100": 1}, attached={"1": "n1"})
 VENDORS = policy(model("A100", driver="gpu.example.com"))
 SHARED = device("gpu.example.com/a100-fabricrack-a/a100-1")
 PAUSED = policy(base=Policy(paused=True))
+SEEN = (Condition(VISIBLE, "True"),)
 WANTED = request({"a100-1": ""})
 """The scaler's request that an idle a100-1 on n1 belongs to."""
 
@@ -85,8 +86,18 @@ def offers(*objects: Object, stage: Inventory = ONE, chosen: Policy = policy(), 
         ((resource(request="by-hand"), request(1)), TAKEN, policy(), Pinned(NODE)),
         ((resource(record=claim("a")), WANTED), TAKEN, policy(), Pinned(NODE)),
         ((resource(holder="uid-a"), WANTED), TAKEN, policy(), Pinned(NODE)),
-        ((resource(), claim("a"), WANTED), TAKEN, policy(), Pinned(NODE)),
-        ((resource(), claim("a", on="n2"), WANTED), TAKEN, policy(), Pinned(NODE)),
+        ((resource(), claim("a"), WANTED), TAKEN, policy(), AsItIs()),
+        ((resource(), claim("a", on="n2"), WANTED), TAKEN, policy(), AsItIs()),
+        ((resource(holder="uid-a"), claim("a"), WANTED), TAKEN, policy(), Pinned(NODE)),
+        ((resource(state=ResourceState.ATTACHING), claim("a"), WANTED), ONE, policy(), AsItIs()),
+        ((resource(deleted=NOW, conditions=SEEN),), TAKEN, policy(), AsItIs()),
+        ((resource(state=ResourceState.DETACHING, conditions=SEEN),), TAKEN, policy(), AsItIs()),
+        (
+            (resource(deleted=NOW, conditions=SEEN, error="broken"),),
+            TAKEN,
+            policy(),
+            Closed("on its way back to the pool"),
+        ),
         ((resource(state=ResourceState.ATTACHING), WANTED), TAKEN, policy(), Pinned(NODE)),
         (
             (
@@ -125,8 +136,13 @@ def offers(*objects: Object, stage: Inventory = ONE, chosen: Policy = policy(), 
         "idle and somebody else's: pinned",
         "recorded: pinned",
         "held: pinned",
-        "claimed here: pinned",
-        "claimed elsewhere: pinned until it moves",
+        "claimed here: as it is until its pod runs",
+        "claimed elsewhere: as it is until it moves",
+        "claimed and prepared: pinned",
+        "claimed and attaching: as it is",
+        "going because nobody wants it: as it is",
+        "leaving because nobody wants it: as it is",
+        "going because it failed: closed",
         "still attaching: pinned",
         "in use under its driver's name: pinned",
         "idle while paused: pinned",
@@ -265,6 +281,31 @@ def test_a_pinned_entry_names_its_node_and_says_whether_it_is_attached(
     assert (pinned.node_name, pinned.node_selector) == ("n1", None)
     assert pinned.attributes["attached"] == DeviceAttribute(bool_=attached)
     assert pinned.binding_conditions == (READY,)
+
+
+def test_an_entry_stays_as_it_is_while_a_claim_waits_for_its_device() -> None:
+    view = world(inventories=[ONE], policy=policy())
+    (before,) = settled(view, policy())
+    view.put(claim("a"))
+    view.put(resource(state=ResourceState.ATTACHING))
+    assert publish.decide(view, FIRST, policy(), NOW) == Plan()
+    view.put(resource(holder="uid-a", version="2"))
+    (after,) = settled(view, policy())
+    assert (before.spec.devices[0].node_name, after.spec.devices[0].node_name) == ("", NODE)
+
+
+def test_an_entry_that_was_never_listed_is_pinned_while_a_claim_waits_for_its_device() -> None:
+    assert entry(claim("a"), resource(state=ResourceState.ATTACHING)).node_name == NODE
+
+
+def test_an_entry_of_a_slice_that_lost_it_is_pinned() -> None:
+    view = world(inventories=[inventory(models={"A100": 2})], policy=policy())
+    (one,) = settled(view, policy())
+    view.put(claim("a"))
+    view.put(resource(state=ResourceState.ATTACHING))
+    assert publish.Shelf(view, policy(), NOW).offer(device("a100-1")) == AsItIs()
+    assert [each.node_name for each in settled(view, policy())[0].spec.devices] == ["", ""]
+    assert one.spec.devices == settled(view, policy())[0].spec.devices
 
 
 def test_a_closed_entry_matches_no_node_but_keeps_its_conditions() -> None:

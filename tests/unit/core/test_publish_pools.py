@@ -230,6 +230,7 @@ HANDED_OVER = replace(
         (ObjectChanged(claim("a"), None), []),
         (ObjectChanged(resource(), resource(record=claim("a"))), []),
         (ObjectChanged(resource(), resource(state=ResourceState.DETACHING)), ["rack-a/0"]),
+        (ObjectChanged(resource(), resource(holder="uid-a")), ["rack-a/0"]),
         (ObjectChanged(None, claim("a", devices=["other.example.com/p/x"])), []),
         (ObjectChanged(resource("a100-65"), None), ["rack-a/1"]),
         (ObjectChanged(None, resource("a100-99")), ["rack-a/-1"]),
@@ -256,6 +257,7 @@ HANDED_OVER = replace(
         "a claim that is gone, while devices are free",
         "a resource that was recorded, while devices are free",
         "a resource that is in another state",
+        "a resource that is prepared",
         "a claim on another driver's device",
         "a resource",
         "a resource of a device that no slice lists",
@@ -275,6 +277,14 @@ HANDED_OVER = replace(
 )
 def test_a_change_wakes_the_slices_it_is_about(delta: Delta, keys: list[str]) -> None:
     assert woken(delta) == keys
+
+
+def test_a_device_that_nobody_holds_any_more_is_looked_at_while_others_are_free() -> None:
+    view = world(resource(), inventories=[inventory()], policy=policy())
+    settled(view, policy())
+    assert [key.index for key in publish.wakes(view, policy(), ObjectChanged(claim("a"), None))] == [0]
+    view.put(claim("a"))
+    assert publish.wakes(view, policy(), ObjectChanged(None, claim("a"))) == ()
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,13 @@ def test_a_claim_that_moved_on_is_recorded_anew() -> None:
     assert action.record.version == "8"
 
 
+def test_a_resource_that_is_to_go_still_serves_the_claim_it_is_recorded_for() -> None:
+    waiting = claim("a", uid="u-a", version="2")
+    (again,) = plan(waiting, resource(record=A, deleted=NOW), THERE).actions
+    assert isinstance(again, RecordClaim)
+    assert again.record.version == Version("2")
+
+
 def test_a_claim_that_is_ready_is_left_alone() -> None:
     assert plan(claim("a", uid="u-a", ready=True), resource(record=A), THERE) == Plan()
 
@@ -92,6 +99,7 @@ def test_a_claim_that_is_ready_is_left_alone() -> None:
         (resource(state=ResourceState.DETACHING), (), "Moving", "a100-1 to come back from n1"),
         (resource(state=ResourceState.DELETING), (), "Moving", "a100-1 to come back from n1"),
         (resource(deleted=NOW), (), "Moving", "a100-1 to come back from n1"),
+        (resource(deleted=NOW, record=claim("b")), (), "Moving", "a100-1 to come back from n1"),
         (resource(record=claim("b")), (), "Recorded", "a100-1 to be given up by claim default/b"),
         (
             resource(record=claim("a", uid="an-earlier-one")),
@@ -128,6 +136,7 @@ def test_a_claim_that_is_ready_is_left_alone() -> None:
         "a resource that is detaching",
         "a resource that is detached",
         "a resource that is being deleted",
+        "a resource that is being deleted and serves another claim",
         "a record of another claim",
         "a record of an earlier claim of that name",
         "a holder of another uid",

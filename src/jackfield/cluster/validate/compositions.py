@@ -5,6 +5,7 @@ one more policy. Must not know what the operator refuses for other reasons.
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 import msgspec
 
@@ -13,7 +14,16 @@ from jackfield.cluster.errors import Cause
 from jackfield.cluster.validate import formats
 from jackfield.cluster.validate.checks import Change, named
 from jackfield.codec import Raw
-from jackfield.model.composition import ComposabilityRequest, ComposableResource
+from jackfield.model.composition import (
+    ComposabilityRequest,
+    ComposableResource,
+    ComposableResourceSpec,
+    ResourceState,
+)
+
+_CONSTANT: Final = (("type", "the type"), ("model", "the model"), ("target_node", "the node"))
+_STATES: Final = tuple(ResourceState)
+"""In the order in which a resource goes through them."""
 
 
 def request(change: Change) -> Iterator[Cause]:
@@ -43,8 +53,23 @@ def resource(change: Change) -> Iterator[Cause]:
         yield from _said("spec", change.raw.get("spec", {}), ("type", "model", "target_node"))
         if new.spec.type:
             yield from named("spec.type", new.spec.type, formats.word)
+        if isinstance(change.old, ComposableResource):
+            yield from _constant(change.old.spec, new.spec)
     if change.status:
         yield from _state(change.raw)
+        if isinstance(change.old, ComposableResource) and _STATES.index(new.state) < _STATES.index(
+            change.old.state
+        ):
+            yield errors.invalid_value(
+                "status.state", new.state.value, "a resource never goes back to an earlier state"
+            )
+
+
+def _constant(old: ComposableResourceSpec, new: ComposableResourceSpec) -> Iterator[Cause]:
+    for name, what in _CONSTANT:
+        if getattr(old, name) != getattr(new, name):
+            words = f"{what} of a resource never changes: delete it and create another"
+            yield errors.invalid_value(f"spec.{name}", getattr(new, name), words)
 
 
 def _said(field: str, written: Raw, names: tuple[str, ...]) -> Iterator[Cause]:

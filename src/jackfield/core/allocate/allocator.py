@@ -12,7 +12,7 @@ from jackfield.core.allocate.features import Features
 from jackfield.core.allocate.gathering import Pools, Seen
 from jackfield.core.allocate.outcome import NoFit, Reason
 from jackfield.core.allocate.requests import Reader, UnreadableError, Wish
-from jackfield.core.allocate.search import Outcome, Search
+from jackfield.core.allocate.search import CHECKS_MAX, Outcome, Search
 from jackfield.core.allocate.selectors import Selectors
 from jackfield.core.allocate.state import Allocated
 from jackfield.core.allocate.usage import Usage
@@ -100,10 +100,10 @@ def read(
 
 
 def outcome(
-    search: Search, wishes: Sequence[Wish], seen: Seen, features: Features
+    search: Search, wishes: Sequence[Wish], seen: Seen, features: Features, checks_max: int = CHECKS_MAX
 ) -> tuple[AllocationResult, ...] | NoFit:
     """Return what a search, not begun, finds for these claims on the node that sees this."""
-    match search.run():
+    match search.run(checks_max):
         case Outcome.FOUND:
             return tuple(
                 _allocation(search, number, wish, seen.node, features) for number, wish in enumerate(wishes)

@@ -20,7 +20,8 @@ from jackfield.model.claim import DeviceToleration
 from jackfield.model.device import DeviceTaint
 from jackfield.model.quantity import Quantity
 
-_EFFECTS: Final = frozenset(("NoSchedule", "NoExecute"))
+EFFECTS: Final = frozenset(("NoSchedule", "NoExecute"))
+"""The effects of taints that keep a device from being given."""
 
 
 class Obstacle(StrEnum):
@@ -132,7 +133,7 @@ class Attempt:
         if not taints or not self._features.device_taints:
             return False
         return any(
-            taint.effect in _EFFECTS and not any(_tolerates(one, taint) for one in ask.tolerations)
+            taint.effect in EFFECTS and not any(tolerates(one, taint) for one in ask.tolerations)
             for taint in taints
         )
 
@@ -192,7 +193,8 @@ class Attempt:
             taken[counter] = taken.get(counter, 0) + sign * amount
 
 
-def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
+def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
+    """Return whether a toleration is for the taint."""
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:

@@ -3,7 +3,9 @@
 Knows request policies: defaults, ranges, lists of valid values. Must not know what is in use.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+
+import msgspec
 
 from jackfield.core.allocate.offers import WISHES_MAX, Entry
 from jackfield.core.allocate.requests import Ask
@@ -35,6 +37,42 @@ def fits(entry: Entry, wanted: Mapping[str, Quantity], *used: Mapping[str, Quant
         if total > entry.capacity[name].nano:
             return False
     return True
+
+
+class Shortfall(msgspec.Struct, frozen=True):
+    """A capacity of which a device does not have what a request would use."""
+
+    name: str
+    wanted: str
+    had: str
+
+
+def shortfalls(entry: Entry, ask: Ask, *used: Mapping[str, Quantity]) -> Iterator[Shortfall]:
+    """Yield all that keeps the device from a request; nothing where `demand` and `fits` say yes."""
+    refused = False
+    for name, requested in ask.capacity.items():
+        had = entry.device.capacity.get(name)
+        policy = None if had is None else had.request_policy
+        if had is None:
+            refused = True
+            yield Shortfall(name, str(requested), "absent")
+        elif policy is not None and not _permitted(entry, policy, _amount(entry, had, requested)):
+            refused = True
+            yield Shortfall(name, str(requested), f"only {_allowed(policy)} may be asked for")
+    wanted = None if refused else demand(entry, ask)
+    for name, amount in (wanted or {}).items():
+        if not fits(entry, {name: amount}, *used):
+            total = entry.capacity[name]
+            left = total
+            for one in used:
+                left -= one.get(name, quantity.ZERO)
+            yield Shortfall(name, str(amount), str(total) if left == total else f"{left} left of {total}")
+
+
+def _allowed(policy: CapacityRequestPolicy) -> str:
+    if policy.valid_range is None:
+        return ", ".join(policy.valid_values)
+    return f"{policy.valid_range.min or 0} to {policy.valid_range.max}"
 
 
 def _demand(entry: Entry, requests: Mapping[str, Quantity]) -> Mapping[str, Quantity] | None:

@@ -17,6 +17,10 @@ class Constraint(Protocol):
     monotone: bool
     """Whether a device that is refused stays refused while more are added."""
 
+    @property
+    def values(self) -> tuple[Value, ...]:
+        """What the next device is compared with."""
+
     def allows(self, entry: Entry) -> bool:
         """Return whether the device may be added now."""
 
@@ -37,6 +41,11 @@ class Match:
         self._lists = lists
         self._common: list[Value] = []
         """What all devices up to each share; the last one counts."""
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        """What all devices share so far."""
+        return tuple(self._common[-1:])
 
     def allows(self, entry: Entry) -> bool:
         """Return whether the device has the value; the first one may have any."""
@@ -69,6 +78,11 @@ class Distinct:
         self._lists = lists
         self._values: list[Value] = []
 
+    @property
+    def values(self) -> tuple[Value, ...]:
+        """What devices have that were added."""
+        return tuple(self._values)
+
     def allows(self, entry: Entry) -> bool:
         """Return whether nobody has the device's value."""
         value = entry.value(self._attribute, lists=self._lists)
@@ -100,6 +114,11 @@ class DistinctByRequest:
         self._lists = lists
         self._values: dict[str, Value] = {}
         self._devices = 0
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        """What is remembered of devices that were added."""
+        return tuple(self._values.values())
 
     def allows(self, entry: Entry) -> bool:
         """Return whether no remembered value equals the device's."""

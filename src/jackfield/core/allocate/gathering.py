@@ -90,14 +90,12 @@ class Pools:
         for listing in self.listings.values():
             self._index(listing)
 
-    @cached_property
-    def size(self) -> int:
-        """How many devices there are, in the newest slices of every pool."""
+    @property
+    def newest(self) -> tuple[Listing, ...]:
+        """The slices with devices that count: those of the newest generation of every pool."""
         newest = {pool: max(one.generation for one in found) for pool, found in self._by_pool.items()}
-        return sum(
-            len(one.spec.devices)
-            for one in self.listings.values()
-            if one.generation == newest[one.pool] and not one.counts
+        return tuple(
+            [one for one in self.listings.values() if one.generation == newest[one.pool] and not one.counts]
         )
 
     def owners(self, pool: tuple[str, str]) -> tuple[NodeName, ...]:

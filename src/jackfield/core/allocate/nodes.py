@@ -35,6 +35,34 @@ def node_matches(selector: NodeSelector | None, node: Node) -> bool:
     return any(_term_matches(term, node) for term in selector.node_selector_terms)
 
 
+def mismatch(selector: NodeSelector, node: Node) -> tuple[str, str]:
+    """Return what a node misses that the selector does not mean, one requirement a term, and what it has instead."""
+    missed = [_missed(term, node) for term in selector.node_selector_terms]
+    if not missed:
+        return "no node", ""
+    return " or ".join(one for one, _ in missed), " and ".join(
+        dict.fromkeys(seen for _, seen in missed if seen)
+    )
+
+
+def _missed(term: NodeSelectorTerm, node: Node) -> tuple[str, str]:
+    labels = node.metadata.labels
+    for one in term.match_expressions:
+        label = labels.get(one.key)
+        if not _label_matches(one, label):
+            return _spelt(one), f"{one.key} is {'absent' if label is None else label}"
+    for one in term.match_fields:
+        if not _field_matches(one, node):
+            return _spelt(one), f"{one.key} is {node.name}"
+    return "an empty term", ""
+
+
+def _spelt(one: NodeSelectorRequirement) -> str:
+    return (
+        f"{one.key} {one.operator} ({', '.join(one.values)})" if one.values else f"{one.key} {one.operator}"
+    )
+
+
 def _check(term: NodeSelectorTerm) -> None:
     for one in term.match_expressions:
         least, most = _VALUES.get(one.operator, (None, None))

@@ -3,6 +3,7 @@
 Knows what makes a pool invalid. Must not know nodes, nor claims beyond their matchers.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from functools import cached_property
@@ -46,18 +47,23 @@ class Pool:
         self.size = len(self.entries)
         """How many devices the node is shown, be they usable or not."""
         self.listings = (*seen, *unseen)
+        self.shown = tuple(seen)
+        """The slices of it that the node is shown."""
         self.patched = any(one.spec.per_device_node_selection for one in seen)
         """Whether its devices are for different nodes."""
         self._features = features
         self._counter_sets = tuple(found for one in self.listings for found in one.spec.shared_counters)
         self._possible: dict[Matcher, tuple[Candidate, ...]] = {}
-        if not self._valid():
+        self.flaw = self._flaw()
+        """What makes it unusable; empty where nothing does."""
+        if self.flaw:
             self._close(PoolState.INVALID)
 
     @classmethod
     def incomplete(cls, seen: Sequence[Listing], unseen: Sequence[Listing], features: Features) -> "Pool":
         """Return the marker of a pool of which slices are missing."""
         pool = cls(seen, unseen, features)
+        pool.flaw = f"{len(pool.listings)} of {seen[0].spec.pool.resource_slice_count} slices are there"
         pool._close(PoolState.INCOMPLETE)
         return pool
 
@@ -104,16 +110,25 @@ class Pool:
         self.binding = False
         self.entries = self.others = ()
 
-    def _valid(self) -> bool:
+    def _flaw(self) -> str:
         names = [entry.id.device for entry in self.entries]
         sets = [one.name for one in self._counter_sets]
-        if len(set(names)) < len(names) or len(set(sets)) < len(sets):
-            return False
+        if len(set(names)) < len(names):
+            return f"device {_twice(names)} is listed twice"
+        if len(set(sets)) < len(sets):
+            return f"counter set {_twice(sets)} is listed twice"
         if not self._features.partitionable_devices:
-            return True
+            return ""
         known = {(one.name, counter) for one in self._counter_sets for counter in one.counters}
-        return all(
-            one.counter_set in sets and all((one.counter_set, name) in known for name in one.counters)
-            for entry in (*self.entries, *self.others)
-            for one in entry.device.consumes_counters
-        )
+        for entry in (*self.entries, *self.others):
+            for one in entry.device.consumes_counters:
+                if one.counter_set not in sets:
+                    return f"device {entry.id.device} uses counter set {one.counter_set}, which is not there"
+                for name in one.counters:
+                    if (one.counter_set, name) not in known:
+                        return f"device {entry.id.device} uses counter {one.counter_set}/{name}, which is not there"
+        return ""
+
+
+def _twice(names: Sequence[str]) -> str:
+    return next(name for name, count in Counter(names).items() if count > 1)

@@ -46,6 +46,7 @@ class Search:
     """A search for devices for all claims on one node."""
 
     def __init__(self, wishes: Sequence[Wish], seen: Seen, usage: Usage, features: Features) -> None:
+        self.seen = seen
         self.attempt = Attempt(wishes, usage, features)
         self.chosen: dict[tuple[int, int], Ask] = {}
         """The alternative taken, by claim and request."""
@@ -57,7 +58,6 @@ class Search:
         self.patience = EASY_STEPS
         """After so many steps it looks ahead to the requests to come."""
         self._wishes = wishes
-        self._seen = seen
         self._usage = usage
         self._features = features
         self._candidates: dict[Ask, Sequence[Candidate]] = {}
@@ -114,7 +114,7 @@ class Search:
         """Return the devices to try, or for `All` to take, in order."""
         known = self._candidates.get(ask)
         if known is None:
-            found = self._seen.candidates(ask.matcher)
+            found = self.seen.candidates(ask.matcher)
             if ask.all_devices:
                 known = self._all(ask, found)
             elif ask.admin:
@@ -138,7 +138,7 @@ class Search:
 
     def _all(self, ask: Ask, found: Sequence[Candidate]) -> Sequence[Candidate]:
         by_pool = {id(one.pool): one for one in reversed(found) if one.fault is not None}
-        for pool in self._seen.pools:
+        for pool in self.seen.pools:
             if pool.state is not PoolState.USABLE:
                 raise AllocationError(
                     f"{ask.place}: asks for all devices, but resource pool {pool} is {pool.state}"

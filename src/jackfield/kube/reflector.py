@@ -1,0 +1,228 @@
+"""A watch that never ends: list, then follow, then mend whatever breaks.
+
+Knows pages, versions, bookmarks and what to do when a version is too old. Must not know what any object means.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
+from typing import Final, Generic, TypeVar
+
+import msgspec
+
+from jackfield import codec
+from jackfield.codec import kinds
+from jackfield.codec.wire import collector_paused
+from jackfield.kube import answers, paths
+from jackfield.kube.answers import Expired
+from jackfield.kube.bucket import pause
+from jackfield.kube.transport import Call, Transport
+from jackfield.model.meta import Object
+from jackfield.model.names import Key
+from jackfield.ports import Change, Changed, Deleted, PortError, Retry, Selection, Synced
+
+T = TypeVar("T", bound=Object)
+
+PAGE_OBJECTS: Final = 500
+LIST_SECONDS_MAX: Final = 60.0
+WATCH_SECONDS: Final = (300.0, 600.0)
+"""After how long the server is to end a watch: at different times, so that not all come back at once."""
+SILENCE_SECONDS_MAX: Final = 150.0
+"""A server sends a bookmark every minute; one that says nothing for longer is no longer there."""
+PAUSE_SECONDS_FIRST: Final = 0.2
+PAUSE_SECONDS_MAX: Final = 30.0
+FAILURES_QUIET: Final = 3
+"""Connections end; only when that happens again and again somebody has to hear of it."""
+HEALTHY_SECONDS: Final = 5.0
+"""A watch that lasted this long did not fail, even if nothing happened in it."""
+LINE_BYTES_MAX: Final = 64 * 2**20
+"""An object is limited to a few megabytes by etcd; whatever is longer is no event."""
+
+_log = logging.getLogger(__name__)
+
+
+class _Event(msgspec.Struct):
+    type: str
+    object: msgspec.Raw = msgspec.Raw()
+
+
+class _Meta(msgspec.Struct):
+    resource_version: str = msgspec.field(default="", name="resourceVersion")
+
+
+class _Bookmark(msgspec.Struct):
+    metadata: _Meta
+
+
+_events = msgspec.json.Decoder(_Event)
+_bookmarks = msgspec.json.Decoder(_Bookmark)
+
+
+class Reflector(Generic[T]):
+    """One watch of one kind."""
+
+    def __init__(
+        self, transport: Transport, kind: type[T], selection: Selection, dice: random.Random
+    ) -> None:
+        self._transport = transport
+        self._kind = kind
+        self._names = kinds.of(kind)
+        self._path = paths.collection(self._names, selection.namespace)
+        self._selection = paths.parameters(selection)
+        self._dice = dice
+        self._version = ""
+        """From where to follow; empty means that everything has to be listed first."""
+        self._failures = 0
+
+    async def changes(self) -> AsyncGenerator[Change, None]:
+        """Tell all objects, then Synced, then every change. Raises only before the first Synced."""
+        synced = False
+        while True:
+            try:
+                async with aclosing(self._news() if self._version else self._all()) as source:
+                    async for change in source:
+                        synced = synced or isinstance(change, Synced)
+                        yield change
+            except PortError as error:
+                if not synced:
+                    raise
+                await self._mend(error)
+
+    async def _mend(self, error: PortError) -> None:
+        """Decide where to go on, and rest the longer the more often it went wrong."""
+        self._failures += 1
+        if isinstance(error, Expired) or not isinstance(error, Retry):
+            self._version = ""
+        level = logging.WARNING if self._failures >= FAILURES_QUIET else logging.INFO
+        _log.log(level, "the watch of %s broke: %s", self._names.resource, error)
+        longest = min(PAUSE_SECONDS_MAX, PAUSE_SECONDS_FIRST * 2.0 ** min(self._failures - 1, 16))
+        asked = error.after if isinstance(error, Retry) and error.after > answers.RETRY_AFTER else 0.0
+        await pause(max(asked, longest * self._dice.uniform(0.5, 1.0)))
+
+    # --- listing
+
+    async def _all(self) -> AsyncGenerator[Change, None]:
+        """Tell all objects page by page, as of one version that is no older than now, then Synced."""
+        keys: list[Key] = []
+        more = ""
+        limit = PAGE_OBJECTS
+        while True:
+            # No resourceVersion: only then may the server not answer from a cache that lags behind.
+            asked = {"limit": str(limit), "continue": more} if more else {"limit": str(limit)}
+            call = Call("GET", self._path, {**self._selection, **asked}, seconds_max=LIST_SECONDS_MAX)
+            try:
+                page = self._page(await self._transport.ask(call))
+            except Expired:
+                if not more:
+                    raise
+                # The pages took so long that the server forgot the first: all at once, then, which cannot expire.
+                keys, more, limit = [], "", 0
+                continue
+            for one in page.objects:
+                keys.append(one.key)
+                yield Changed(one)
+            for bad in page.errors:
+                keys.append(bad.key)  # it exists, whatever is wrong with it
+                _log.warning("passed over: %s", bad)
+            more = page.more
+            if not more:
+                break
+        self._version = page.version
+        yield Synced(self._kind, frozenset(keys))
+
+    def _page(self, body: bytes) -> codec.Listing[T]:
+        try:
+            page = codec.decode_list(self._kind, body)
+        except codec.BadObject as error:
+            raise Retry(f"GET {self._path}: the answer is no list: {error}") from error
+        if not page.version:
+            raise Retry(f"GET {self._path}: the answer is no list: it has no resourceVersion")
+        return page
+
+    # --- following
+
+    async def _news(self) -> AsyncGenerator[Change, None]:
+        """Tell what happened since the version, until the server ends the watch. Raises Expired to start over."""
+        seconds = self._dice.uniform(*WATCH_SECONDS)
+        asked = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": self._version,
+            "timeoutSeconds": f"{seconds:.0f}",
+        }
+        call = Call("GET", self._path, {**self._selection, **asked}, seconds_max=seconds + LIST_SECONDS_MAX)
+        began = asyncio.get_running_loop().time()
+        lines = Lines()
+        heard = False
+        async with self._transport.stream(call, SILENCE_SECONDS_MAX) as chunks:
+            async for chunk in chunks:
+                for told in self._told(lines.of(chunk)):
+                    if isinstance(told, PortError):
+                        raise told
+                    heard = True
+                    self._failures = 0
+                    yield told
+        if not heard and asyncio.get_running_loop().time() - began < HEALTHY_SECONDS:
+            raise Retry(f"{call.what}: the watch ended as soon as it had begun")
+        self._failures = 0
+
+    def _told(self, lines: Iterable[bytes]) -> list[Change | PortError]:
+        """Return what the lines say; an error ends them."""
+        told: list[Change | PortError] = []
+        with collector_paused():
+            for line in lines:
+                try:
+                    news = self._read(line)
+                except (codec.BadObject, msgspec.DecodeError) as bad:
+                    _log.warning("an event about %s was passed over: %s", self._names.resource, bad)
+                    continue
+                if news is not None:
+                    told.append(news)
+                if isinstance(news, PortError):
+                    break
+        return told
+
+    def _read(self, line: bytes) -> Change | PortError | None:
+        event = _events.decode(line)
+        match event.type:
+            case "ADDED" | "MODIFIED":
+                return Changed(self._object(event))
+            case "DELETED":
+                return Deleted(self._object(event))
+            case "BOOKMARK":
+                self._version = _bookmarks.decode(event.object).metadata.resource_version or self._version
+                return None
+            case "ERROR":
+                return answers.error(answers.event(bytes(event.object)), f"the watch of {self._path}", {})
+            case other:
+                _log.warning("a watch of %s told of an unknown event %r", self._names.resource, other[:40])
+                return None
+
+    def _object(self, event: _Event) -> T:
+        one = codec.decode(self._kind, bytes(event.object))
+        self._version = one.metadata.resource_version or self._version
+        return one
+
+
+class Lines:
+    """Bytes as they come, cut into lines, however long."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def of(self, chunk: bytes) -> list[bytes]:
+        """Return the lines that are now complete."""
+        first, *rest = chunk.split(b"\n")
+        self._parts.append(first)
+        self._size += len(first)
+        if not rest:
+            if self._size > LINE_BYTES_MAX:
+                raise Retry(f"a line of more than {LINE_BYTES_MAX} bytes: this is no watch")
+            return []
+        whole = [b"".join(self._parts), *rest[:-1]]
+        self._parts = [rest[-1]]
+        self._size = len(rest[-1])
+        return [line for line in whole if line]

@@ -1,0 +1,28 @@
+"""A real Kubernetes control plane on loopback: `with ControlPlane() as plane: plane.kubectl("get", "nodes")`.
+
+Public, for tests against a real API server and scheduler. Linux, and Go for the first time (`tools/kube/build`).
+"""
+
+from jackfield.testing.control_plane.audit import WRITES, Entry
+from jackfield.testing.control_plane.binaries import Program
+from jackfield.testing.control_plane.credentials import ADMIN, CONTEXT, Proof
+from jackfield.testing.control_plane.errors import ControlPlaneError
+from jackfield.testing.control_plane.nodes import fake_node
+from jackfield.testing.control_plane.plane import ControlPlane, Snapshot
+from jackfield.testing.control_plane.settings import Settings, User, binding_timeout
+
+__all__ = [
+    "ADMIN",
+    "CONTEXT",
+    "WRITES",
+    "ControlPlane",
+    "ControlPlaneError",
+    "Entry",
+    "Program",
+    "Proof",
+    "Settings",
+    "Snapshot",
+    "User",
+    "binding_timeout",
+    "fake_node",
+]

@@ -1,0 +1,73 @@
+"""Who asked the API server what, read from its audit log.
+
+Knows the log's format. Must not know who ought to ask what.
+"""
+
+from pathlib import Path
+
+import msgspec
+
+WRITES = ("create", "update", "patch", "delete", "deletecollection")
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One request that was answered."""
+
+    verb: str
+    user: str
+    user_agent: str
+    resource: str
+    """With its subresource, as in `resourceclaims/status`."""
+    namespace: str
+    name: str
+    code: int
+
+
+class _User(msgspec.Struct, frozen=True):
+    username: str = ""
+
+
+class _Object(msgspec.Struct, frozen=True):
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    code: int = 0
+
+
+class _Line(msgspec.Struct, frozen=True, rename="camel"):
+    stage: str
+    verb: str
+    user: _User = _User()
+    user_agent: str = ""
+    object_ref: _Object = _Object()
+    response_status: _Answer = _Answer()
+
+
+def entries(log: Path) -> tuple[Entry, ...]:
+    """Return what was answered, in the order of the answers."""
+    if not log.exists():
+        return ()
+    lines = (msgspec.json.decode(line, type=_Line) for line in _whole_lines(log))
+    return tuple(_entry(line) for line in lines if line.stage == "ResponseComplete")
+
+
+def _whole_lines(log: Path) -> list[bytes]:
+    """Return the lines that are written to their end."""
+    return log.read_bytes().split(b"\n")[:-1]
+
+
+def _entry(line: _Line) -> Entry:
+    what = line.object_ref
+    return Entry(
+        verb=line.verb,
+        user=line.user.username,
+        user_agent=line.user_agent,
+        resource=f"{what.resource}/{what.subresource}" if what.subresource else what.resource,
+        namespace=what.namespace,
+        name=what.name,
+        code=line.response_status.code,
+    )

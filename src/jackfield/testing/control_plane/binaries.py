@@ -1,0 +1,73 @@
+"""Where the programs of a control plane come from: `tools/kube/build` of this checkout, or a folder that is named.
+
+Knows their names, and how they are built. Must not know how they are run.
+"""
+
+import os
+import signal
+import subprocess
+from enum import StrEnum
+from pathlib import Path
+
+from jackfield.testing.control_plane.errors import ControlPlaneError
+
+UNABLE = 75
+"""The exit status of a build that lacks Go or its modules."""
+
+
+class Program(StrEnum):
+    """What a control plane consists of, in the order in which it is started."""
+
+    ETCD = "etcd"
+    APISERVER = "kube-apiserver"
+    CONTROLLER_MANAGER = "kube-controller-manager"
+    SCHEDULER = "kube-scheduler"
+
+
+KUBECTL = "kubectl"
+KEYS = "keys"
+NEEDED = (*Program, KUBECTL, KEYS)
+
+
+def build_script() -> Path:
+    """Return what builds the programs; it is part of the repository, not of the package."""
+    return Path(__file__).resolve().parents[4] / "tools" / "kube" / "build"
+
+
+def built() -> Path:
+    """Return the folder of the programs; what is missing is built, with its progress on standard error."""
+    script = build_script()
+    if not script.exists():
+        raise ControlPlaneError(
+            "the programs of Kubernetes are built by tools/kube/build, which is in Jackfield's repository and not "
+            "here; name a folder that has them: " + ", ".join(NEEDED)
+        )
+    status, printed = _run(script)
+    if status == UNABLE:
+        raise ControlPlaneError(
+            "the programs of Kubernetes cannot be built here, for the reason above; Go is needed"
+        )
+    if status:
+        raise ControlPlaneError(f"tools/kube/build ended with status {status}")
+    return checked(Path(printed.strip()))
+
+
+def _run(script: Path) -> tuple[int, str]:
+    """Return how a build ended and what it printed. When we are interrupted, so is all that it has started."""
+    with subprocess.Popen(  # noqa: S603 - the script is ours
+        [script], stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as build:
+        try:
+            printed, _ = build.communicate()
+        except BaseException:
+            os.killpg(build.pid, signal.SIGTERM)
+            raise
+    return build.returncode, printed
+
+
+def checked(folder: Path) -> Path:
+    """Return the folder, if all programs are in it."""
+    missing = [name for name in NEEDED if not (folder / name).is_file()]
+    if missing:
+        raise ControlPlaneError(f"{folder} has no {', no '.join(missing)}")
+    return folder.resolve()

@@ -1,0 +1,38 @@
+"""One real control plane for all tests of a process. Where there can be none the tests fail, each with the reason."""
+
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jackfield.testing.control_plane import ControlPlane, ControlPlaneError, Settings, User
+
+USERS = (User("alice"), User("jackfield", ("jackfield:controllers",)))
+
+
+@pytest.fixture(scope="session")
+def plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
+    """A control plane with an audit log, and with users who may do nothing yet."""
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+    starting = threading.Event()
+    starting.set()
+
+    def say(words: str) -> None:
+        if starting.is_set():
+            with capture.global_and_fixture_disabled():
+                sys.stderr.write(f"control plane: {words}\n")
+
+    try:
+        with ControlPlane(Settings(users=USERS, audit=True), say=say) as started:
+            starting.clear()
+            yield started
+    except ControlPlaneError as error:
+        raise pytest.fail.Exception(f"there is no real control plane here: {error}", pytrace=False) from None
+
+
+@pytest.fixture(scope="session")
+def kubeconfig(plane: ControlPlane) -> Path:
+    """The administrator's way in."""
+    return plane.kubeconfig
