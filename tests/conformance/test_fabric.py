@@ -19,6 +19,7 @@ from jackfield.sim.face import Face, lines
 from jackfield.sim.manager import Manager
 from jackfield.sim.spec import Batch, FabricSpec
 from jackfield.testing import fabric as conformance
+from unit.sim.hasty import Hasty
 
 TRAITS = tuple(
     Traits(chooses_device=chooses, knows_orders=knows, jobs=jobs, call_timeout=Seconds(120.0))
@@ -72,18 +73,6 @@ def test_the_simulated_fabric_keeps_its_promises(traits: Traits, row: conformanc
 
 
 # --- the same manager behind its native face, spoken to by the adapter for it
-
-
-class Hasty:
-    """A clock by which the loop's own time passes a hundred times as fast: sockets cannot wait on a virtual one."""
-
-    FACTOR = 100.0
-
-    def now(self) -> Seconds:
-        return Seconds(asyncio.get_running_loop().time() * self.FACTOR)
-
-    async def sleep(self, duration: Seconds) -> None:
-        await asyncio.sleep(duration / self.FACTOR)  # noqa: TID251 - a clock
 
 
 OVER_HTTP = [

@@ -83,6 +83,63 @@ def sim(scenario: Path, seed: int, *, as_json: bool, everything: bool) -> None:
     raise SystemExit(command.run(scenario, seed, as_json=as_json, everything=everything))
 
 
+@main.command(short_help="Run the controllers against a cluster.")
+@click.option(
+    "--policy",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    metavar="FILE",
+    help="What may be attached, for how long and where: docs/policy.md.",
+)
+@click.option(
+    "--fabrics",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    metavar="FILE",
+    help="Where the fabric managers are and how they are spoken to: docs/running.md.",
+)
+@click.option(
+    "--kubeconfig",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="How the API server is reached; without it as kubectl would, or as the pod we are in.",
+)
+@click.option("--context", metavar="NAME", help="Take this context of the kubeconfig.")
+@click.option(
+    "--only",
+    "parts",
+    type=click.Choice(["publisher", "scaler", "operator", "autoscaler"]),
+    multiple=True,
+    help="Run only this part; may be said more than once. All of them run by default.",
+)
+@click.option(
+    "--identity",
+    default="",
+    metavar="NAME",
+    help="This replica's name, the same after a restart; the host's name by default.",
+)
+@click.option(
+    "--log",
+    "layout",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How lines are laid out.",
+)
+def run(**options: object) -> None:
+    """Run the controllers against a cluster, until SIGTERM or Ctrl-C.
+
+    They apply the definitions of our two kinds, say which feature gates are off and what that means, and then watch:
+    nothing is polled but the fabric managers. Any number of replicas may run; the fabrics are divided among them, and
+    one that dies is replaced within seconds. A line of the log says what was done, to what, and why.
+
+    Exit status 0 means that it was told to end, 1 that the cluster cannot be used, 2 that a file cannot.
+    """
+    from jackfield.cli import run as command
+
+    raise SystemExit(command.run(command.given(options)))
+
+
 @main.command()
 @click.argument("name", metavar="OBJECT")
 @click.option(

@@ -77,6 +77,8 @@ class Informer:
                     yield change
             except (Refused, Retry):
                 await self._clock.sleep(AGAIN)
+            else:
+                return
 
     async def _read(self, kind: type[Object], under_way: asyncio.Queue[tuple[Seconds, Change]]) -> None:
         async for change in self._changes(kind):

@@ -64,7 +64,8 @@ def _reasons(allocator: allocate.Allocator, case: cases.AllocateCase) -> Raw:
     if case.nodes:
         everywhere = allocate.why_nowhere(allocator, case.claims, case.nodes)
         filled["everywhere"] = msgspec.to_builtins(everywhere)
-        sentences += allocate.sentences_everywhere(everywhere)
+        # An error is one for all nodes, and has been told.
+        sentences += () if why.aborts else allocate.sentences_everywhere(everywhere)
     return {**filled, "because": " ".join(sentences)}
 
 

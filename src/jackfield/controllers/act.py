@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 
+from jackfield.controllers.lead import Lead
 from jackfield.controllers.store import Store
 from jackfield.model.claim import ATTEMPTS, ResourceClaim
 from jackfield.model.composition import (
@@ -28,7 +29,17 @@ from jackfield.model.event import Event
 from jackfield.model.fabric import Done, Failed, Order, Progress, Working
 from jackfield.model.host import Facts, Prepared
 from jackfield.model.meta import Condition, Object, with_condition
-from jackfield.model.names import FabricName, Key, NodeName, Uid, Version, named, rfc3339, rfc3339_micro
+from jackfield.model.names import (
+    FabricName,
+    Key,
+    NodeName,
+    Seconds,
+    Uid,
+    Version,
+    named,
+    rfc3339,
+    rfc3339_micro,
+)
 from jackfield.model.node import FAILURES, Node
 from jackfield.model.plan import (
     AddNode,
@@ -69,7 +80,7 @@ from jackfield.model.policy import READY
 from jackfield.model.slice import ResourceSlice
 from jackfield.model.taint import DeviceTaintRule
 from jackfield.model.view import Delta
-from jackfield.ports import Apply, Changed, Conflict, Gone, Merge, Refused, Selection, Synced, World
+from jackfield.ports import Apply, Changed, Conflict, Gone, Merge, Refused, Retry, Selection, Synced, World
 
 FAILURES_MAX = 32
 """How many failures a node's annotation remembers."""
@@ -86,6 +97,8 @@ class Hands(msgspec.Struct, frozen=True):
     """Hears that a fabric's inventory is not what it was."""
     tell: Callable[[Object, Event], None]
     """Hears what is worth telling a user about an object."""
+    lead: Lead
+    """Knows whether the fabric may still be asked for anything."""
 
 
 async def act(action: AnyAction, hands: Hands) -> None:  # noqa: C901, PLR0912, PLR0915 - all effects, on one screen
@@ -328,10 +341,22 @@ async def _sent(verb: str, action: Attach | Detach, hands: Hands) -> Version:
     return await _annotate(hands, action.resource, action.version, note)
 
 
+def _lead(action: Attach | Detach, hands: Hands) -> None:
+    """Ask nothing of a manager that could still take effect when another replica has taken over (rule 18)."""
+    if not hands.lead.leads(action.order.fabric):
+        raise Retry(f"another replica leads fabric {action.order.fabric} by now")
+    inventory = hands.store.inventory(action.order.fabric)
+    needed = inventory.traits.call_timeout if action.mark_sent and inventory is not None else Seconds(0.0)
+    if hands.lead.left() <= needed:
+        hands.lead.need(needed)
+        raise Retry(f"less of our lease is left than the {needed:.0f} s that a call to the manager may take")
+
+
 async def _asked(
     action: Attach | Detach, version: Version, ask: Callable[[Order], Awaitable[Progress]], hands: Hands
 ) -> Progress:
     """Ask the manager; a refusal is shown on the resource, since asking again would not help."""
+    _lead(action, hands)
     try:
         return await ask(action.order)
     except Refused as refused:

@@ -5,7 +5,7 @@ the controllers' pure functions.
 """
 
 import asyncio
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from typing import Protocol
 
@@ -14,18 +14,21 @@ import msgspec
 from jackfield.controllers.act import Hands, act, sense
 from jackfield.controllers.dirty import Dirty
 from jackfield.controllers.events import Teller
+from jackfield.controllers.lead import Alone, Lead
+from jackfield.controllers.patience import Patience
 from jackfield.controllers.store import Store
 from jackfield.model.meta import Object
 from jackfield.model.names import FabricName, NodeName, Seconds
 from jackfield.model.plan import AnyAction, Plan, Waiting
 from jackfield.model.policy import Policy
 from jackfield.model.view import Delta, InventoryChanged, ObjectChanged, View
-from jackfield.ports import Conflict, Gone, PortError, Refused, Retry, Synced, World
+from jackfield.ports import Conflict, Gone, PortError, Refused, Retry, Selection, Synced, World
 
 ROUNDS_MAX = 64
 """How many keys of one controller are worked on side by side."""
 BACKOFF_FIRST = Seconds(0.05)
 BACKOFF_MAX = Seconds(30.0)
+ALONE = Alone()
 OBSERVED = "observed only: the policy forbids to write"
 
 
@@ -36,6 +39,8 @@ class Controller(msgspec.Struct, frozen=True):
     """The module in `core` that decides; the story says `<name>.decide`."""
     decide: Callable[..., Plan]
     wakes: Callable[[View, Policy, Delta], tuple[Hashable, ...]]
+    fabric: Callable[..., FabricName]
+    """The fabric that a key belongs to, and with it who decides."""
 
 
 class Recorder(Protocol):
@@ -52,11 +57,18 @@ class Runner:
     """Runs controllers over one store."""
 
     def __init__(
-        self, world: World, store: Store, controllers: tuple[Controller, ...], recorder: Recorder
+        self,
+        world: World,
+        store: Store,
+        controllers: tuple[Controller, ...],
+        recorder: Recorder,
+        lead: Lead = ALONE,
     ) -> None:
         self.store = store
         self._events = Teller(world.cluster, world.clock)
-        self.hands = Hands(world, store, self.hear, self._refresh, self._events.tell)
+        self._lead = lead
+        self.hands = Hands(world, store, self.hear, self._refresh, self._events.tell, lead)
+        self._patience = Patience(store, self._events.tell)
         self.rounds = 0
         self._world = world
         self._controllers = controllers
@@ -66,13 +78,13 @@ class Runner:
         self._refreshing = {fabric: asyncio.Event() for fabric in world.fabrics}
         self._unsynced: dict[type[Object], None] = {}
 
-    async def run(self, kinds: tuple[type[Object], ...]) -> None:
+    async def run(self, kinds: Mapping[type[Object], Selection]) -> None:
         """Run until cancelled: watch these kinds, every fabric and every host."""
         self._unsynced = dict.fromkeys(kinds)
         synced = asyncio.Event()
         async with asyncio.TaskGroup() as group:
-            for kind in kinds:
-                group.create_task(self._watch(kind, synced), name=f"watch {kind.__name__}")
+            for kind, selection in kinds.items():
+                group.create_task(self._watch(kind, selection, synced), name=f"watch {kind.__name__}")
             for fabric in self._world.fabrics:
                 group.create_task(self._look(fabric), name=f"inventory {fabric}")
             for node in self._world.hosts:
@@ -98,11 +110,11 @@ class Runner:
         """Look at what a node sees; called when the node says that it changed."""
         sense(self.hands, node)
 
-    async def _watch(self, kind: type[Object], synced: asyncio.Event) -> None:
+    async def _watch(self, kind: type[Object], selection: Selection, synced: asyncio.Event) -> None:
         """Hear of a kind; a server that does not show it yet, or not to us, is asked again."""
         while True:
             try:
-                await self._hear_of(kind, synced)
+                await self._hear_of(kind, selection, synced)
             except PortError as error:
                 what = f"the API server to show every {kind.__name__}; it says: {error}"
                 unseen = Waiting(f"kind/{kind.__name__}", "Unseen", what)
@@ -111,8 +123,8 @@ class Runner:
             else:
                 return
 
-    async def _hear_of(self, kind: type[Object], synced: asyncio.Event) -> None:
-        async for change in self._world.cluster.watch(kind):
+    async def _hear_of(self, kind: type[Object], selection: Selection, synced: asyncio.Event) -> None:
+        async for change in self._world.cluster.watch(kind, selection):
             self.hear(self.store.observe(change))
             if isinstance(change, Synced) and kind in self._unsynced:
                 del self._unsynced[kind]
@@ -155,6 +167,7 @@ class Runner:
             await room.acquire()
             key = await dirty.get()
             plan = self._decide(controller, key)
+            dirty.later(key, self._patience.take(plan.waiting, self._world.clock.now()))
             if not plan.actions:  # most rounds end here: no task is needed for nothing
                 self._failures.pop((controller.name, key), None)
                 dirty.done(key)
@@ -164,12 +177,15 @@ class Runner:
             group.create_task(self._round(controller, key, plan, room))
 
     def _decide(self, controller: Controller, key: Hashable) -> Plan:
+        policy = self.store.policy
+        if not self._lead.leads(controller.fabric(self.store, policy, key)):
+            return Plan()  # another replica's; whoever takes over looks at everything
         self.rounds += 1
         now = self._world.clock.now()
-        plan = controller.decide(self.store, key, self.store.policy, now)
+        plan = controller.decide(self.store, key, policy, now)
         by = f"{controller.name}.decide"
         self._recorder.waits(now, by, plan.waiting)
-        if not self.store.policy.observe_only:
+        if not policy.observe_only:
             return plan
         for action in plan.actions:
             self._recorder.did(now, by, action, OBSERVED)
@@ -218,11 +234,15 @@ class Runner:
 
     # --- repairing
 
+    def look_again(self) -> None:
+        """Look at everything, as one must who has come to lead."""
+        self.hear(self.everything())
+
     async def _repair(self) -> None:
         """A safety net: look at everything again now and then; what it brings about was a lost event."""
         while True:
             await self._world.clock.sleep(self.store.policy.resync_seconds)
-            self.hear(self.everything())
+            self.look_again()
 
     def everything(self) -> tuple[Delta, ...]:
         """Return a change about every object and fabric, as if all had just been heard of."""

@@ -249,6 +249,12 @@ class Store:
     def resources_recording(self, claim: Key) -> tuple[ComposableResource, ...]:
         return self._by.recording.get(claim)
 
+    # --- anything, by name
+
+    def known(self, kind: type[T], key: Key) -> T | None:
+        """Return an object of any kind, if it was heard of."""
+        return self._get(kind, key)
+
     # --- everything, for repair and for checks: these cost the cluster
 
     def kinds(self) -> tuple[type[Object], ...]:

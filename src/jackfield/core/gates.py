@@ -11,11 +11,12 @@ import msgspec
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.device import Device
 from jackfield.model.gates import Component, Gate, Gates
-from jackfield.model.names import DeviceID
+from jackfield.model.names import DeviceID, Key, Seconds
+from jackfield.model.plan import Plan, Waiting
 from jackfield.model.policy import Policy
 from jackfield.model.slice import ResourceSlice
 from jackfield.model.taint import DeviceTaintRule
-from jackfield.model.view import View
+from jackfield.model.view import Delta, ObjectChanged, View
 
 RELEASE = "1.34"
 """The first release of Kubernetes that serves what we need."""
@@ -52,6 +53,28 @@ def findings(gates: Gates) -> tuple[Finding, ...]:
 def fitted(policy: Policy, gates: Gates) -> Policy:
     """Return the policy as far as the cluster can carry it out."""
     return msgspec.structs.replace(policy, taint_rules=policy.taint_rules and gates.taint_rules)
+
+
+def decide(gates: Gates, view: View, key: Key, policy: Policy, now: Seconds) -> Plan:
+    """Return what a claim's allocation says about the scheduler that made it, as something waited for."""
+    del policy, now
+    claim = view.claim(key)
+    finding = scheduler(view, claim, gates) if claim is not None else None
+    if finding is None:
+        return Plan()
+    return Plan(waiting=(Waiting(f"claim/{key}", "SchedulerGate", str(finding)),))
+
+
+def wakes(view: View, policy: Policy, delta: Delta) -> tuple[Key, ...]:
+    """Return the claim that was just allocated: an older allocation may be from before a gate was switched on."""
+    del view, policy
+    match delta:
+        case ObjectChanged(old=ResourceClaim() as old, new=ResourceClaim() as new) if (
+            new.results and not old.results
+        ):
+            return (new.key,)
+        case _:
+            return ()
 
 
 def scheduler(view: View, claim: ResourceClaim, gates: Gates) -> Finding | None:

@@ -7,7 +7,7 @@ import asyncio
 import logging
 import random
 from collections.abc import AsyncGenerator, Iterable
-from contextlib import aclosing
+from contextlib import aclosing, closing
 from typing import Final, Generic, TypeVar
 
 import msgspec
@@ -75,6 +75,8 @@ class Reflector(Generic[T]):
         self._version = ""
         """From where to follow; empty means that everything has to be listed first."""
         self._failures = 0
+        self._broke = False
+        """Whether the server may have been another since the version was heard of."""
 
     async def changes(self) -> AsyncGenerator[Change, None]:
         """Tell all objects, then Synced, then every change. Raises only before the first Synced."""
@@ -93,6 +95,7 @@ class Reflector(Generic[T]):
     async def _mend(self, error: PortError) -> None:
         """Decide where to go on, and rest the longer the more often it went wrong."""
         self._failures += 1
+        self._broke = True
         if isinstance(error, Expired) or not isinstance(error, Retry):
             self._version = ""
         level = logging.WARNING if self._failures >= FAILURES_QUIET else logging.INFO
@@ -145,6 +148,8 @@ class Reflector(Generic[T]):
 
     async def _news(self) -> AsyncGenerator[Change, None]:
         """Tell what happened since the version, until the server ends the watch. Raises Expired to start over."""
+        if self._broke:
+            await self._see_that_time_went_on()
         seconds = self._dice.uniform(*WATCH_SECONDS)
         asked = {
             "watch": "true",
@@ -156,8 +161,8 @@ class Reflector(Generic[T]):
         began = asyncio.get_running_loop().time()
         lines = Lines()
         heard = False
-        async with self._transport.stream(call, SILENCE_SECONDS_MAX) as chunks:
-            async for chunk in chunks:
+        with closing(await self._transport.open(call, SILENCE_SECONDS_MAX)) as stream:
+            while chunk := await stream.chunk():
                 for told in self._told(lines.of(chunk)):
                     if isinstance(told, PortError):
                         raise told
@@ -167,6 +172,16 @@ class Reflector(Generic[T]):
         if not heard and asyncio.get_running_loop().time() - began < HEALTHY_SECONDS:
             raise Retry(f"{call.what}: the watch ended as soon as it had begun")
         self._failures = 0
+
+    async def _see_that_time_went_on(self) -> None:
+        """Ask for the version of now: after a backup was restored it is an older one than we know of.
+
+        A watch from the future is accepted all the same, tells nothing until that time has come, and leaves a gap.
+        """
+        page = self._page(await self._transport.ask(Call("GET", self._path, {"limit": "1"})))
+        self._broke = False
+        if _is_before(page.version, self._version):
+            raise Expired(f"the API server went back in time, from {self._version} to {page.version}")
 
     def _told(self, lines: Iterable[bytes]) -> list[Change | PortError]:
         """Return what the lines say; an error ends them."""
@@ -204,6 +219,11 @@ class Reflector(Generic[T]):
         one = codec.decode(self._kind, bytes(event.object))
         self._version = one.metadata.resource_version or self._version
         return one
+
+
+def _is_before(one: str, other: str) -> bool:
+    """Versions of one server can be compared; what is no number is not judged."""
+    return one.isdecimal() and other.isdecimal() and int(one) < int(other)
 
 
 class Lines:

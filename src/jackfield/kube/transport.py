@@ -4,8 +4,8 @@ Knows HTTP and TLS. Must not know kinds, versions or watches. A write is sent on
 """
 
 import ssl
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from http import HTTPStatus
 from types import TracebackType
 from typing import Final, Self
@@ -101,23 +101,19 @@ class Transport:
             raise answers.error(answers.status(answer.code, answer.body), call.what, answer.headers)
         return answer.body
 
-    @asynccontextmanager
-    async def stream(self, call: Call, silence_max: float) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Open an answer that has no end; what arrives is handed on as it comes. Raises the port's errors."""
+    async def open(self, call: Call, silence_max: float) -> "Stream":
+        """Return an answer that has no end, as it comes; whoever opens it closes it. Raises the port's errors."""
         with _as_port_errors(call):
             response = await self._sent(call, silence_max)
             if response.status == HTTPStatus.UNAUTHORIZED:
                 response.close()
                 self._to.credentials.doubt()
                 response = await self._sent(call, silence_max)
-        try:
-            if response.status >= HTTPStatus.MULTIPLE_CHOICES:
-                with _as_port_errors(call):
-                    body = await response.read()
-                raise answers.error(answers.status(response.status, body), call.what, response.headers)
-            yield _chunks(call, response)
-        finally:
-            response.close()
+            if response.status < HTTPStatus.MULTIPLE_CHOICES:
+                return Stream(call, response)
+            async with response:
+                body = await response.read()
+        raise answers.error(answers.status(response.status, body), call.what, response.headers)
 
     async def _answer(self, call: Call) -> Answer:
         """Return the answer; a read whose connection broke is asked once more: the server may just have closed it."""
@@ -163,10 +159,21 @@ class Transport:
         return self._tls[1]
 
 
-async def _chunks(call: Call, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    with _as_port_errors(call):
-        async for chunk in response.content.iter_any():
-            yield chunk
+class Stream:
+    """An answer without an end."""
+
+    def __init__(self, call: Call, response: aiohttp.ClientResponse) -> None:
+        self._call = call
+        self._response = response
+
+    async def chunk(self) -> bytes:
+        """Return what has come, or wait for it; nothing once the server has ended. Raises the port's errors."""
+        with _as_port_errors(self._call):
+            return await self._response.content.readany()
+
+    def close(self) -> None:
+        """Hang up."""
+        self._response.close()
 
 
 @contextmanager

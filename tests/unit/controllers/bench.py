@@ -10,6 +10,7 @@ from jackfield.cluster.api import EmbeddedCluster
 from jackfield.cluster.store import Store as ApiStore
 from jackfield.codec.encoding import encoded
 from jackfield.controllers.act import Hands, act
+from jackfield.controllers.lead import Alone
 from jackfield.controllers.store import Store
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import ComposabilityRequest, ComposableResource
@@ -81,7 +82,7 @@ class Bench:
         )
         self.store = Store(policy)
         self.told: list[tuple[Object, Event]] = []
-        self.hands = Hands(self.world, self.store, self.deltas.extend, self.moved.append, self._tell)
+        self.hands = Hands(self.world, self.store, self.deltas.extend, self.moved.append, self._tell, Alone())
 
     def _tell(self, about: Object, words: Event) -> None:
         self.told.append((about, words))

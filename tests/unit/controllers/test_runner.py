@@ -10,6 +10,7 @@ import pytest
 from jackfield.cluster.api import Client
 from jackfield.controllers.runner import BACKOFF_FIRST, BACKOFF_MAX, OBSERVED, Controller, Runner
 from jackfield.controllers.store import Store
+from jackfield.core import lead
 from jackfield.model.claim import (
     CELDeviceSelector,
     DeviceClaim,
@@ -28,7 +29,7 @@ from jackfield.model.plan import LabelNode, Phase, Plan, Rescan, Waiting
 from jackfield.model.pod import Container, Pod, PodResourceClaim, PodSpec
 from jackfield.model.policy import DRIVER, Policy
 from jackfield.model.view import Delta, InventoryChanged, ObjectChanged, View
-from jackfield.ports import Bug, Conflict, Gone, PortError, Refused, Retry, World
+from jackfield.ports import EVERYTHING, Bug, Conflict, Gone, PortError, Refused, Retry, World
 from jackfield.sim import loop
 from jackfield.sim.chance import Chance, Fixed
 from jackfield.sim.clock import running
@@ -108,7 +109,7 @@ class Scene:
         self.bench = Bench(policy=policy)
         self.heard = Heard()
         world = World(self.bench.client, self.bench.clock, {}, {b.NODE: host})
-        controller = Controller("test", decision.decide, decision.wakes)
+        controller = Controller("test", decision.decide, decision.wakes, lead.of_none)
         self.runner = Runner(world, self.bench.store, (controller,), self.heard)
 
     async def mark(self, *keys: str) -> None:
@@ -125,7 +126,7 @@ def play(scene: Callable[[], Coroutine[None, None, None]]) -> None:
 
 async def running_for(scene: Scene, duration: float, *keys: str) -> None:
     """Run for a while, beginning with these keys marked."""
-    task = asyncio.get_running_loop().create_task(scene.runner.run((Node,)))
+    task = asyncio.get_running_loop().create_task(scene.runner.run({Node: EVERYTHING}))
     await scene.bench.wait(0.001)
     await scene.mark(*keys)
     await scene.bench.wait(duration)
@@ -143,7 +144,7 @@ def test_a_key_has_one_round_at_a_time_and_is_looked_at_again_if_marked_meanwhil
     async def scene() -> None:
         decision, host = Decision(rounds=2), Host(takes=10)
         stage = Scene(decision, host)
-        task = asyncio.get_running_loop().create_task(stage.runner.run((Node,)))
+        task = asyncio.get_running_loop().create_task(stage.runner.run({Node: EVERYTHING}))
         await stage.bench.wait(1)
         for _ in range(5):
             await stage.mark("a")
@@ -268,9 +269,11 @@ def test_nothing_is_decided_before_everything_has_been_heard() -> None:
             seen.append(view.claim(Key("default", "c")) is not None)
             return Plan()
 
-        controller = Controller("test", decide, decision.wakes)
+        controller = Controller("test", decide, decision.wakes, lead.of_none)
         runner = Runner(World(bench.client, bench.clock), Store(b.policy()), (controller,), Heard())
-        task = asyncio.get_running_loop().create_task(runner.run((Node, ResourceClaim)))
+        task = asyncio.get_running_loop().create_task(
+            runner.run({Node: EVERYTHING, ResourceClaim: EVERYTHING})
+        )
         await bench.wait(1)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -311,9 +314,12 @@ def test_what_is_done_is_heard_at_once() -> None:
             return ("n1",) if isinstance(delta, ObjectChanged) and isinstance(delta.new, Node) else ()
 
         runner = Runner(
-            World(bench.client, bench.clock), bench.store, (Controller("test", decide, wakes),), Heard()
+            World(bench.client, bench.clock),
+            bench.store,
+            (Controller("test", decide, wakes, lead.of_none),),
+            Heard(),
         )
-        task = asyncio.get_running_loop().create_task(runner.run((Node,)))
+        task = asyncio.get_running_loop().create_task(runner.run({Node: EVERYTHING}))
         runner.hear((ObjectChanged(None, await bench.node()),))
         await bench.wait(1)
         task.cancel()
@@ -373,7 +379,7 @@ def looked(
         runner = Runner(World(bench.client, bench.clock, bench.world.fabrics), bench.store, (), Heard())
         if under_way:
             bench.store.put(b.resource(state=ResourceState.ATTACHING))
-        task = asyncio.get_running_loop().create_task(runner.run((Node,)))
+        task = asyncio.get_running_loop().create_task(runner.run({Node: EVERYTHING}))
         await bench.wait(duration)
         if duration > 90:
             runner.hands.moved(b.FABRIC)
@@ -419,7 +425,7 @@ def test_a_manager_that_does_not_answer_is_named_with_its_own_words() -> None:
         bench = Bench(faults=Down())
         world = World(bench.client, bench.clock, {b.FABRIC: SimFabric(bench.manager, Down())})
         runner = Runner(world, bench.store, (), heard)
-        task = asyncio.get_running_loop().create_task(runner.run((Node,)))
+        task = asyncio.get_running_loop().create_task(runner.run({Node: EVERYTHING}))
         await bench.clock.sleep(Seconds(3.5))
         task.cancel()
         told = [one.what for by, waiting in heard.waiting if by == "inventory" for one in waiting]

@@ -31,10 +31,12 @@ class Manager:
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._context)
         async with server:
             scheme = "http" if self._context is None else "https"
-            yield f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        for line in self._lines:
-            line.transport.abort()
-        await asyncio.gather(*(task for task in self._lines.values() if task), return_exceptions=True)
+            try:
+                yield f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            finally:
+                for line in self._lines:
+                    line.transport.abort()
+                await asyncio.gather(*(task for task in self._lines.values() if task), return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._lines[writer] = asyncio.current_task()

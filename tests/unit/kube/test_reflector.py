@@ -239,7 +239,7 @@ def test_what_cannot_be_resumed_is_told_anew(broken: Watch, between: list[str]) 
 def test_what_is_only_broken_is_resumed_without_a_list(broken: Watch) -> None:
     server = Server([listing(10)], [broken, sent(event("ADDED", resource("c", 21)))])
     assert told(server, 2)[0] == ["=", "+c21"]
-    assert (server.watched, len(server.listed)) == (["10", "10"], 1)
+    assert (server.watched, server.listed) == (["10", "10"], ["limit=500", "limit=1"])
 
 
 async def _answered(code: int) -> web.StreamResponse:
@@ -269,7 +269,7 @@ def test_a_server_that_ends_every_watch_at_once_is_not_hammered() -> None:
 
     asyncio.run(main())
     assert 2 <= len(server.watched) <= 6
-    assert len(server.listed) == 1
+    assert server.listed == ["limit=500", *["limit=1"] * (len(server.watched) - 1)]
 
 
 def test_a_connection_that_is_aborted_is_mended() -> None:
@@ -281,9 +281,18 @@ def test_a_connection_that_is_aborted_is_mended() -> None:
         request.transport.abort()
         return response
 
-    server = Server([listing(10)], [abort, sent(event("ADDED", resource("b", 12)))])
+    server = Server([listing(10), listing(11)], [abort, sent(event("ADDED", resource("b", 12)))])
     assert told(server, 3)[0] == ["=", "+a11", "+b12"]
     assert server.watched == ["10", "11"]
+
+
+def test_a_server_that_went_back_in_time_tells_all_anew() -> None:
+    server = Server(
+        [listing(100, resource("a", 90)), listing(50), listing(50, resource("b", 40))],
+        [lambda _: _answered(503), sent(event("ADDED", resource("c", 51)))],
+    )
+    assert told(server, 5)[0] == ["+a90", "=a", "+b40", "=b", "+c51"]
+    assert server.watched == ["100", "50"]
 
 
 # --- selecting

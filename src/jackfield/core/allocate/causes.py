@@ -22,6 +22,7 @@ from jackfield.model.node import Node
 
 ELSEWHERE: Final = "nodeName"
 """The rule by which a device is for one node, by name."""
+NOT_COMPILED: Final = "CEL compile error: "
 BINDING: Final = "DRADeviceBindingConditions"
 DISTINCT_MAX: Final = 256
 """For so many kinds of device the part of a selector is looked for that says no; the others just fail the selector."""
@@ -78,7 +79,8 @@ class Selection:
         try:
             program = self._selectors.program(expression, lists=self._lists)
         except cel.CompileError as error:
-            return Cause(Step.FAULT, cut(expression), "an answer", cut(f"CEL compile error: {error}"))
+            words = f"{NOT_COMPILED}{error}".partition("\n")[0]
+            return Cause(Step.FAULT, cut(expression), "an answer", cut(words))
         known = self._known.setdefault(expression, {})
         if expression not in self._paths:
             self._paths[expression] = program.paths

@@ -6,7 +6,7 @@ Knows words. Must not know anything that is not in the value.
 from collections.abc import Sequence
 from typing import Final
 
-from jackfield.core.allocate.causes import ELSEWHERE
+from jackfield.core.allocate.causes import ELSEWHERE, NOT_COMPILED
 from jackfield.core.allocate.outcome import Reason
 from jackfield.core.allocate.reasons import Cause, Everywhere, Group, Miss, Removed, RequestWhy, Step, Why
 
@@ -17,6 +17,7 @@ _TOLD_MAX: Final = 2
 _CAUSES_MAX: Final = 4
 """So many causes are told for a device."""
 
+_END: Final = "\n"
 _SELECTING: Final = frozenset((Step.CLASS, Step.SELECTOR))
 _STEPS: Final = {
     Step.NODE: "for other nodes",
@@ -38,7 +39,7 @@ _STEPS: Final = {
 _TEMPLATES: Final = {
     Step.POOL: "in pool {rule}, which is {seen}",
     Step.GATE: "in need of the feature gate {rule}, which is off",
-    Step.FAULT: "one on which {source} fails at {rule}: {seen}",
+    Step.FAULT: "not to be judged, as {source} fails at {rule}: {seen}",
     Step.TAKEN: "taken by {seen}",
     Step.COUNTER: "short of counter {rule}: {wanted} needed, {seen}",
     Step.TAINT: "tainted with {rule}, which the request does not tolerate",
@@ -74,7 +75,9 @@ def sentences(why: Why) -> tuple[str, ...]:
     if why.fits:
         return (f"Node {why.node} fits.",)
     if why.aborts:
-        head = f"No node can be judged, as the scheduler stops with an error: {why.verdict}."
+        # The compiler's words go on with a picture of the expression, which is no sentence.
+        error = why.verdict.partition(_END)[0]
+        head = f"No node can be judged, as the scheduler stops with an error: {error}."
     else:
         head = f"Node {why.node} does not fit: {why.verdict}."
     told = why.stuck[:ALTERNATIVES_MAX]
@@ -102,13 +105,13 @@ def sentences_everywhere(everywhere: Everywhere) -> tuple[str, ...]:
     reasons = [
         f"on {_nodes(one.nodes)} the nearest devices are {_STEPS[Step(one.reason)]}"
         if one.reason in _STEPS
-        else f"{_nodes(one.nodes)}: {one.reason}"
+        else f"{_nodes(one.nodes)}: {one.reason.partition(_END)[0]}"
         for one in everywhere.reasons
     ]
     found = [head, *([f"{_capital('; '.join(reasons))}."] if reasons else [])]
     for why in everywhere.nearest:
-        head, *rest = sentences(why)
-        found.extend((head if why.aborts else f"Node {why.node} came nearest.", *rest))
+        _, *rest = sentences(why)
+        found.extend(rest if why.aborts else (f"Node {why.node} came nearest.", *rest))
     return tuple(found)
 
 
@@ -207,11 +210,16 @@ def _advice(why: Why) -> str:
         return "simplify the claim, as there are too many ways to combine devices: fewer requests, narrower selectors"
     misses = [one.nearest[0] for one in why.stuck if one.nearest]
     if misses:
-        steps = dict.fromkeys(cause.step for cause in misses[0].causes)
-        return "; then ".join(_ADVICE[step] for step in steps)
+        return "; then ".join(dict.fromkeys(map(_remedy, misses[0].causes)))
     if why.aborts:
         return "correct the claim or its class; no other node and no more devices would help"
     return "attach more devices, or ask for fewer"
+
+
+def _remedy(cause: Cause) -> str:
+    if cause.seen.startswith(NOT_COMPILED):
+        return "correct the selector; `jackfield dra cel --explain` says what to write instead"
+    return _ADVICE[cause.step]
 
 
 def _are(count: int) -> str:

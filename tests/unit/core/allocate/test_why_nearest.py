@@ -99,6 +99,22 @@ def test_nothing_is_nearest_where_nothing_is_missing_or_where_there_is_nothing_e
     assert nearest(World([]), request()) == [[]]
 
 
+def test_a_device_elsewhere_is_nearer_than_one_of_another_class() -> None:
+    assert nearest(World([NIC, FAR]), request()) == [[("far", [Step.NODE])]]
+
+
+def test_alternatives_do_not_take_devices_from_one_another() -> None:
+    world = World([slice_([a100("a"), a100("b")])], [holding("b")])
+    either = first_of(alternative("x", 2), alternative("y", 2, selectors=A100))
+    found = why(world.allocator(), [claim(either)], node()).requests
+    assert [(one.had, [each.step for each in one.removed]) for one in found] == [(1, [Step.IN_USE])] * 2
+
+
+def test_a_claim_may_hold_as_many_devices_as_it_may() -> None:
+    world = World([slice_(devices(*(f"d{at}" for at in range(32))))], [holding("d31")])
+    assert nearest(world, request(count=32)) == [[("d31", [Step.IN_USE])]]
+
+
 def test_each_alternative_has_its_own() -> None:
     world = World([slice_([a100("a"), device("t", model="T4")])], [holding("a")])
     either = first_of(alternative("x", selectors=A100), alternative("y", 2))
@@ -143,6 +159,24 @@ def test_a_selector_that_fails_is_nearest_though_others_are_left() -> None:
     found = aborted(world, request("x"), request("y", 2, selectors=A100))
     assert told(found) == [("y", "b", [Step.FAULT])]
     assert [(one.request, one.had, one.left) for one in found.requests] == [("x", 1, 2), ("y", 0, 1)]
+
+
+def test_a_selector_that_fails_is_nearer_than_a_pool_that_is_not_to_blame() -> None:
+    half = slice_(devices("half"), "half", "half", of=2)
+    found = aborted(World([half, slice_([device("b")])]), request(selectors=A100))
+    assert told(found) == [("r", "b", [Step.FAULT])]
+
+
+def test_the_request_is_stuck_that_met_the_error_though_another_attempt_had_as_many_devices() -> None:
+    listed = [device("a", model="A"), device("b", model="B"), device("c", model="C"), device("d")]
+    known = f"'model' in device.attributes['{DRIVER}'] && {MODEL}"
+    either = first_of(
+        alternative("x", 2, selectors=selects(f"{known} in ['A', 'B']")),
+        alternative("y", selectors=selects(f"{known} == 'C'")),
+    )
+    second = request("s", selectors=selects(f"{known} == 'A'"))
+    found = aborted(World([slice_(listed)]), either, second, request("t", selectors=A100))
+    assert told(found) == [("t", "d", [Step.FAULT])]
 
 
 def test_the_pool_that_keeps_all_from_being_counted_is_nearest() -> None:

@@ -187,7 +187,7 @@ def test_several_things_in_the_way_are_all_to_be_done() -> None:
         ),
         (
             Cause(Step.FAULT, "x", "", "no such key", "selectors[0]"),
-            "one on which selectors[0] fails at x: no such key",
+            "not to be judged, as selectors[0] fails at x: no such key",
         ),
         (
             Cause(Step.FAULT, seen="device a: 'much' is no quantity"),
@@ -253,13 +253,22 @@ def test_over_all_nodes_they_say_how_many_fail_for_which_reason_and_which_came_n
 
 
 def test_an_error_on_every_node_is_not_called_near() -> None:
-    failed = Why(NodeName("n7"), "bad", aborts=True, requests=())
-    found = sentences_everywhere(Everywhere(1, 0, (NodesWhy("bad", 1, NodeName("n7")),), (failed,)))
-    assert found[:3] == (
+    error = "bad selector\n | a picture of it"
+    failed = Why(NodeName("n7"), error, aborts=True, requests=())
+    assert sentences_everywhere(Everywhere(1, 0, (NodesWhy(error, 1, NodeName("n7")),), (failed,))) == (
         "The only node does not fit.",
-        "1 node: bad.",
-        "No node can be judged, as the scheduler stops with an error: bad.",
+        "1 node: bad selector.",
+        "To do: correct the claim or its class; no other node and no more devices would help.",
     )
+
+
+def test_a_selector_that_does_not_compile_is_told_in_one_line_and_is_to_be_corrected() -> None:
+    head, _, counts, nearest, advice = told(
+        World([slice_(devices("a"))]), request(selectors=selects("1 = 2"))
+    )
+    assert not any("\n" in one for one in (head, counts, nearest))
+    assert "CEL compile error" in counts
+    assert advice.startswith("To do: correct the selector")
 
 
 @pytest.mark.parametrize(

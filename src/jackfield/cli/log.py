@@ -1,0 +1,88 @@
+"""What the controllers do and wait for, as lines of a log: text for eyes, JSON for machines.
+
+Knows how a line is laid out. Must not know what is worth doing.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Final, TextIO
+
+import msgspec
+
+from jackfield.core import explain
+from jackfield.model.names import Seconds, rfc3339_micro
+from jackfield.model.plan import AnyAction, Waiting
+
+REMEMBERED_MAX: Final = 10_000
+"""How many objects' last words are remembered, so that the same words are not logged again and again."""
+
+
+class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line of the log."""
+
+    time: str
+    by: str
+    what: str
+    """The action's name and what exactly it does; `Waiting` for what is waited for, `Note` for the process itself."""
+    object: str = ""
+    phase: str = ""
+    claim: str = ""
+    because: str = ""
+    error: str = ""
+
+
+def text(entry: Entry) -> str:
+    """Lay an entry out for eyes."""
+    words = " ".join(one for one in (entry.object, entry.what) if one)
+    reason = f": {entry.because}" if entry.because else ""
+    trouble = f" (failed: {entry.error})" if entry.error else ""
+    return f"{entry.time} {entry.by} {words}{reason}{trouble}"
+
+
+def json(entry: Entry) -> str:
+    """Lay an entry out for machines."""
+    return msgspec.json.encode(entry).decode()
+
+
+LAYOUTS: Final[dict[str, Callable[[Entry], str]]] = {"text": text, "json": json}
+
+
+class Log:
+    """Writes a line for every step; a `controllers.runner.Recorder`."""
+
+    def __init__(self, layout: str, stream: TextIO = sys.stdout) -> None:
+        self._layout = LAYOUTS[layout]
+        self._stream = stream
+        self._last: dict[str, str] = {}
+
+    def did(self, at: Seconds, by: str, action: AnyAction, error: str) -> None:
+        """Log an action, and what went wrong with it."""
+        what = " ".join(part for part in (type(action).__name__, explain.detail(action)) if part)
+        claim = str(action.claim) if action.claim.name else ""
+        subject = explain.subject(action)
+        entry = Entry(rfc3339_micro(at), by, what, subject, action.phase.value, claim, action.because, error)
+        if self._is_news(f"{subject} {what}", action.because + error):
+            self._write(entry)
+
+    def waits(self, at: Seconds, by: str, waiting: tuple[Waiting, ...]) -> None:
+        """Log what is waited for, once."""
+        for one in waiting:
+            if self._is_news(f"{one.object} waits", one.what):
+                words = f"waiting for {one.what}"
+                self._write(Entry(rfc3339_micro(at), by, f"Waiting {one.reason}", one.object, because=words))
+
+    def note(self, at: Seconds, words: str) -> None:
+        """Log something about the process itself."""
+        self._write(Entry(rfc3339_micro(at), "jackfield", "Note", because=words))
+
+    def _is_news(self, key: str, words: str) -> bool:
+        """Whether these are other words than the last about this; a step that is repeated says nothing new."""
+        news = self._last.pop(key, None) != words
+        self._last[key] = words
+        if len(self._last) > REMEMBERED_MAX:
+            del self._last[next(iter(self._last))]
+        return news
+
+    def _write(self, entry: Entry) -> None:
+        self._stream.write(self._layout(entry) + "\n")
+        self._stream.flush()

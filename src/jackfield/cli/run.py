@@ -1,0 +1,240 @@
+"""`jackfield run`: the controllers against a real API server and real fabric managers.
+
+Knows in which order a process comes up and goes down. Must not know what is decided.
+"""
+
+import asyncio
+import os
+import secrets
+import signal
+import socket
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+import yaml
+
+from jackfield import fabric
+from jackfield.cli.clock import WallClock
+from jackfield.cli.log import Log
+from jackfield.cli.output import FAILED, OK, UNUSABLE
+from jackfield.codec.decoding import place
+from jackfield.controllers import app
+from jackfield.controllers.lead import REPLICAS, Identity, Leases
+from jackfield.controllers.runner import Controller, Runner
+from jackfield.controllers.store import Store
+from jackfield.core import gates, policies
+from jackfield.kube import connection
+from jackfield.kube.client import KubeCluster
+from jackfield.kube.definitions import apply_definitions
+from jackfield.kube.gates import supported
+from jackfield.model.gates import Gates
+from jackfield.model.names import FabricName, Seconds
+from jackfield.model.node import HEARTBEATS
+from jackfield.model.policy import Policy
+from jackfield.model.taint import DeviceTaintRule
+from jackfield.ports import Conflict, Fabric, PortError, Refused, Retry, World
+
+PARTS: Final[dict[str, tuple[Controller, ...]]] = {
+    "publisher": app.PUBLISHER,
+    "scaler": app.SCALER,
+    "operator": app.OPERATOR,
+    "autoscaler": app.AUTOSCALER,
+}
+LEASE_SECONDS: Final = Seconds(10.0)
+START_SECONDS_MAX: Final = Seconds(120.0)
+"""How long an API server may be away while we start."""
+GOODBYE_SECONDS_MAX: Final = Seconds(3.0)
+
+
+class Unusable(Exception):  # noqa: N818 - a finding about what was given
+    """What was given cannot be used; the message says why, and what to do."""
+
+
+class Given(msgspec.Struct, frozen=True):
+    """What the command line said."""
+
+    kubeconfig: Path | None
+    context: str | None
+    policy: Path
+    fabrics: Path
+    parts: tuple[str, ...]
+    identity: str
+    layout: str
+
+
+def given(options: Mapping[str, object]) -> Given:
+    """Return the options as they were meant; no part named means all of them."""
+    return msgspec.convert(
+        {**options, "parts": options["parts"] or tuple(PARTS)}, Given, dec_hook=lambda _, value: value
+    )
+
+
+def run(given: Given) -> int:
+    """Run until told to end; return the exit status."""
+    try:
+        asyncio.run(_Process(given, Log(given.layout)).run())
+    except (Unusable, fabric.BadFabric, connection.BadConnection) as error:
+        click.echo(f"jackfield run: {error}", err=True)
+        return UNUSABLE
+    except (Refused, BaseExceptionGroup) as error:
+        if any(not isinstance(one, Refused) for one in _leaves(error)):
+            raise
+        for refusal in _leaves(error):
+            click.echo(f"jackfield run: {refusal}", err=True)
+        return FAILED
+    return OK
+
+
+def _leaves(error: BaseException) -> list[BaseException]:
+    """The errors of a group of groups."""
+    if not isinstance(error, BaseExceptionGroup):
+        return [error]
+    return [leaf for one in error.exceptions for leaf in _leaves(one)]
+
+
+def read_policy(path: Path) -> Policy:
+    """Read a policy. Raises Unusable naming file, place and fault."""
+    try:
+        raw = yaml.safe_load(path.read_text()) or {}
+        policy = msgspec.convert(raw, Policy)
+    except OSError as error:
+        raise Unusable(f"{path}: cannot be read: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise Unusable(f"{path}: not YAML: {error}") from error
+    except msgspec.ValidationError as error:
+        where, what = place(error)
+        raise Unusable(f"{path}: {where or 'the whole file'}: {what}") from error
+    faults = [f"{path}: {one}" for one in policies.faults(policy)]
+    if faults:
+        raise Unusable("\n".join(faults))
+    return policy
+
+
+def read_fabrics(path: Path) -> tuple[fabric.FabricSettings, ...]:
+    """Read where the managers are. Raises Unusable or BadFabric."""
+    try:
+        return fabric.parse(path.read_text(), str(path))
+    except OSError as error:
+        raise Unusable(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise Unusable(f"{path}: is not text") from error
+
+
+class _Process:
+    """One process, from the first line of its log to the last."""
+
+    def __init__(self, given: Given, log: Log) -> None:
+        self._given = given
+        self._log = log
+        self._clock = WallClock()
+        self._policy = read_policy(given.policy)
+        self._fabrics = read_fabrics(given.fabrics)
+        self._connection = connection.load(given.kubeconfig, given.context, os.environ)
+
+    async def run(self) -> None:
+        """Come up, run until a signal, go down."""
+        ended = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, ended.set)
+        async with AsyncExitStack() as stack:
+            cluster = await stack.enter_async_context(KubeCluster(self._connection, "jackfield"))
+            lines = {one.name: fabric.load(one, os.environ) for one in self._fabrics}
+            fabrics: dict[FabricName, Fabric] = {
+                name: await stack.enter_async_context(line) for name, line in lines.items()
+            }
+            work = asyncio.get_running_loop().create_task(self._work(cluster, fabrics))
+            waiting = asyncio.get_running_loop().create_task(ended.wait())
+            await asyncio.wait((work, waiting), return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+            if not work.done():
+                self._note("told to end")
+                work.cancel()
+            await asyncio.wait((work,))
+            if not work.cancelled():
+                work.result()
+
+    async def _work(self, cluster: KubeCluster, fabrics: dict[FabricName, Fabric]) -> None:
+        found = await self._prepared(cluster)
+        world = World(cluster, self._clock, fabrics)
+        name = self._given.identity or socket.gethostname()
+        leases = Leases(cluster, self._clock, Identity(name, secrets.token_hex(8)), LEASE_SECONDS)
+        controllers = tuple(one for part in self._given.parts for one in PARTS[part])
+        controllers = (*controllers, app.gatekeeper(found))
+        runner = Runner(world, Store(gates.fitted(self._policy, found)), controllers, self._log, leases)
+        kinds = {
+            kind: selection
+            for kind, selection in app.KINDS.items()
+            if kind is not DeviceTaintRule or found.taint_rules
+        }
+        self._note(f"replica {name} runs {', '.join(self._given.parts)} for {_listed(tuple(fabrics))}")
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(leases.run(lambda: self._took_over(runner, leases, tuple(fabrics))))
+                group.create_task(runner.run(kinds))
+        except asyncio.CancelledError:
+            async with asyncio.timeout(GOODBYE_SECONDS_MAX):
+                await leases.release()
+            raise
+
+    def _took_over(self, runner: Runner, leases: Leases, fabrics: tuple[FabricName, ...]) -> None:
+        ours = tuple(one for one in fabrics if leases.leads(one))
+        self._note(f"leads {_listed(ours)}")
+        runner.look_again()
+
+    def _note(self, words: str) -> None:
+        self._log.note(self._clock.now(), words)
+
+    # --- coming up
+
+    async def _prepared(self, cluster: KubeCluster) -> Gates:
+        """Have the cluster as the controllers need it; what is lacking is told, with what to do about it."""
+        deadline = self._clock.now() + START_SECONDS_MAX
+        while True:
+            try:
+                return await self._prepare(cluster)
+            except Retry as error:
+                if self._clock.now() > deadline:
+                    raise Refused(f"the API server cannot be used: {error}") from error
+                self._note(f"waiting for the API server: {error}")
+                await self._clock.sleep(max(Seconds(1.0), error.after))
+
+    async def _prepare(self, cluster: KubeCluster) -> Gates:
+        verdicts = await apply_definitions(cluster, self._clock)
+        for verdict in verdicts:
+            self._note(str(verdict))
+        if not all(one.usable for one in verdicts):
+            raise Refused("the definitions of our kinds cannot be used; see above")
+        for name in (HEARTBEATS, REPLICAS):
+            await self._have_namespace(cluster, name)
+        found = await supported(cluster)
+        findings = gates.findings(found)
+        for finding in findings:
+            self._note(str(finding))
+        if any(one.grave for one in findings):
+            raise Refused("no device can be handed over on this cluster as it is; see above")
+        return found
+
+    async def _have_namespace(self, cluster: KubeCluster, name: str) -> None:
+        try:
+            await cluster.raw("GET", f"/api/v1/namespaces/{name}")
+        except PortError as error:
+            if isinstance(error, Retry):
+                raise
+            body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+            try:
+                await cluster.raw("POST", "/api/v1/namespaces", body)
+            except Conflict:
+                return
+            except Refused as refused:
+                raise Refused(
+                    f"namespace {name} is missing and may not be made: {refused}; "
+                    f"make it: kubectl create namespace {name}"
+                ) from refused
+
+
+def _listed(fabrics: tuple[FabricName, ...]) -> str:
+    return f"fabric {', '.join(fabrics)}" if fabrics else "no fabric"
