@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jackfield.testing.control_plane import ControlPlane, ControlPlaneError, Settings, User
+from jackfield.testing.control_plane import ControlPlane, ControlPlaneError, Settings, Snapshot, User
 
 USERS = (User("alice"), User("jackfield", ("jackfield:controllers",)))
 
@@ -36,3 +36,16 @@ def plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
 def kubeconfig(plane: ControlPlane) -> Path:
     """The administrator's way in."""
     return plane.kubeconfig
+
+
+@pytest.fixture(scope="session")
+def empty(plane: ControlPlane) -> Snapshot:
+    """The cluster as it was when it started."""
+    return plane.snapshot()
+
+
+@pytest.fixture
+def fresh(plane: ControlPlane, empty: Snapshot) -> ControlPlane:
+    """The control plane with nothing in it, whatever the test before left behind."""
+    plane.restore(empty)
+    return plane

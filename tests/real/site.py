@@ -37,8 +37,8 @@ from jackfield.model.pod import Container, Pod, PodResourceClaim, PodSpec
 from jackfield.model.policy import DRIVER, DeviceModel, Policy
 from jackfield.ports import Changed, Gone, Synced
 from jackfield.sim.chance import Chance, Fixed
-from jackfield.sim.face import Face
 from jackfield.sim.fabric import SimFabric
+from jackfield.sim.face import Face
 from jackfield.sim.hardware import Hardware
 from jackfield.sim.pool import Movement
 from jackfield.sim.setting import Class, Nodes, Setting
@@ -278,7 +278,7 @@ class Site:
 
     @property
     def attaches(self) -> int:
-        return sum(one.attached for one in self.movements)
+        return sum(one.present for one in self.movements)
 
     @property
     def lines(self) -> list[Line]:
@@ -296,6 +296,14 @@ class Site:
             assert self.clock.now() < deadline, self.report()
             await self.clock.sleep(Seconds(POLL_SECONDS))
 
+    async def phases(self, phase: str, count: int) -> bool:
+        """Whether that many pods are in a phase."""
+        return sum(one.status.phase == phase for one in (await self.pods()).values()) == count
+
+    async def none_left(self) -> bool:
+        """Whether no resource of ours is left in the books."""
+        return not await self.resources()
+
     async def phase(self, pod: str) -> str:
         try:
             return (await self.cluster.read(Pod, Key("default", pod))).status.phase
@@ -304,7 +312,9 @@ class Site:
 
     def report(self) -> str:
         """What the controllers last said."""
-        lines = [f"{one.time} {one.by} {one.object} {one.what} {one.because} {one.error}" for one in self.lines]
+        lines = [
+            f"{one.time} {one.by} {one.object} {one.what} {one.because} {one.error}" for one in self.lines
+        ]
         errors = [f"{one.name}: {one.errors}" for one in self.replicas if one.errors]
         return "\n".join(["not in time; the log ends:", *lines[-40:], *errors])
 

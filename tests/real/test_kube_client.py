@@ -216,6 +216,8 @@ def test_a_server_that_went_back_in_time_is_believed(plane: ControlPlane) -> Non
         changes = cluster.watch(Lease, OURS)
         keys, _ = await synced(changes)
         assert len(keys) == 1 + LOST
+        await cluster.create(lease("last"))
+        assert await names(changes, 1) == ["+last"]
         await plane.aside(lambda: plane.restore(snapshot))
         assert await names(changes, 2) == ["+kept", "=kept"]
         await clear(cluster)

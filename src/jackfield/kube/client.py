@@ -86,12 +86,16 @@ class KubeCluster:
         self.calls["apply" if isinstance(patch, Apply) else "patch", patch.kind.__name__] += 1
         return _decoded(patch.kind, await self._transport.ask(self._patching(patch)))
 
-    async def delete(self, kind: type[Object], key: Key, version: Version) -> None:
-        """Ask for the object's deletion."""
+    async def delete(
+        self, kind: type[Object], key: Key, version: Version, *, grace_seconds: int | None = None
+    ) -> None:
+        """Ask for the object's deletion; a kubelet ends a pod with a grace of 0."""
         self.calls["delete", kind.__name__] += 1
         options: Raw = {"apiVersion": "v1", "kind": "DeleteOptions"}
         if version:
             options["preconditions"] = {"resourceVersion": version}
+        if grace_seconds is not None:
+            options["gracePeriodSeconds"] = grace_seconds
         path = paths.one(kinds.of(kind), key)
         await self._transport.ask(Call("DELETE", path, body=msgspec.json.encode(options)))
 

@@ -39,7 +39,6 @@ Scene = Callable[[Manager, Face, NativeFabric], Awaitable[None]]
 def play(scene: Scene, fate: Fate = FINE, *, patience: float = 5.0) -> None:
     async def main() -> None:
         manager = Manager(SPEC, Hasty(), Chance(1))
-        settings = FabricSettings(FABRIC, "native", "", call_timeout_seconds=Seconds(patience))
         async with Face(lines({FABRIC: manager}, OneFate(fate)), TOKEN) as face:
             settings = FabricSettings(FABRIC, "native", face.url, call_timeout_seconds=Seconds(patience))
             async with NativeFabric(settings, lambda: TOKEN) as fabric:
@@ -121,8 +120,8 @@ def test_the_token_may_be_replaced_while_the_line_is_open() -> None:
     async def scene(_: Manager, face: Face, __: NativeFabric) -> None:
         tokens = [TOKEN, Secret("an-old-one"), Secret("")]
         settings = FabricSettings(FABRIC, "native", face.url)
-        async with NativeFabric(settings, lambda: tokens.pop()) as fabric:
-            for _ in range(2):
+        async with NativeFabric(settings, tokens.pop) as fabric:
+            for _attempt in range(2):
                 with pytest.raises(Retry, match="Unauthorized"):
                     await fabric.inventory()
             assert (await fabric.inventory()).fabric == FABRIC

@@ -1,4 +1,4 @@
-"""What is wrong with a Node, a Pod, an Event or a Lease.
+"""What is wrong with a Namespace, a Node, a Pod, an Event or a Lease.
 
 Knows as much of core/v1 as keeps nonsense out. Must not know DRA.
 """
@@ -21,6 +21,11 @@ TAINT_EFFECTS: Final = ("NoExecute", "NoSchedule", "PreferNoSchedule")
 RESTART_POLICIES: Final = ("Always", "Never", "OnFailure")
 CLAIMS_MAX: Final = 256
 MESSAGE_BYTES_MAX: Final = 1024
+
+
+def namespace(_: Change) -> Iterator[Cause]:
+    """Yield what is wrong with a namespace beyond its name: nothing can be."""
+    yield from ()
 
 
 def node(change: Change) -> Iterator[Cause]:

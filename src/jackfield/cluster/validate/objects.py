@@ -15,6 +15,7 @@ from jackfield.model.meta import ObjectMeta
 ANNOTATIONS_BYTES_MAX = 256 * 1024
 
 _RULES: Mapping[str, Callable[[Change], Iterator[Cause]]] = {
+    "Namespace": core.namespace,
     "Node": core.node,
     "Pod": core.pod,
     "Event": core.event,
@@ -53,7 +54,10 @@ def _names(kind: Kind, new: ObjectMeta) -> Iterator[Cause]:
     if not new.name:
         yield errors.required("metadata.name", "name or generateName is required")
     else:
-        yield from named("metadata.name", new.name, formats.subdomain)
+        # A namespace becomes part of host names, where a dot would begin another part.
+        yield from named(
+            "metadata.name", new.name, formats.label if kind.kind == "Namespace" else formats.subdomain
+        )
     if not kind.namespaced and new.namespace:
         yield errors.forbidden("metadata.namespace", "not allowed on this type")
     if kind.namespaced and not new.namespace:
