@@ -59,6 +59,9 @@ class Silent:
     def waits(self, *_: object) -> None:
         """Hear of a wait."""
 
+    def hop(self, *_: object) -> None:
+        """Hear how long it took."""
+
 
 class Line(msgspec.Struct, frozen=True):
     """A line of a controller's log."""
@@ -71,6 +74,7 @@ class Line(msgspec.Struct, frozen=True):
     claim: str = ""
     because: str = ""
     error: str = ""
+    hop: float = 0.0
 
 
 def setting(  # noqa: PLR0913 - what a test may want to say of its site
@@ -231,18 +235,40 @@ class Site:
             )
         )
 
-    async def claim(self, name: str, count: int = 1) -> ResourceClaim:
+    async def claim(
+        self, name: str, *requests: DeviceRequest, count: int = 1, namespace: str = "default"
+    ) -> ResourceClaim:
+        spec = ResourceClaimSpec(devices=DeviceClaim(requests=requests)) if requests else _claims(count)
         return await self.cluster.create(
-            ResourceClaim(metadata=ObjectMeta(name=name, namespace="default"), spec=_claims(count))
+            ResourceClaim(metadata=ObjectMeta(name=name, namespace=namespace), spec=spec)
         )
 
-    async def pod(self, name: str, *, template: str = "", claim: str = "", seconds: float = 0) -> Pod:
+    async def pod(  # noqa: PLR0913 - what a test may want to say of its pod
+        self,
+        name: str,
+        *claims: str,
+        template: str = "",
+        claim: str = "",
+        seconds: float = 0,
+        node: str = "",
+        namespace: str = "default",
+        scheduler: str = "default-scheduler",
+    ) -> Pod:
+        """Create a pod with any number of claims by name, or with one by template; it may want a certain node."""
         notes = {"jackfield.dev/run-seconds": str(seconds)} if seconds else {}
-        used = PodResourceClaim("gpu", resource_claim_name=claim, resource_claim_template_name=template)
+        used = [
+            PodResourceClaim(one, resource_claim_name=one) for one in (*claims, *((claim,) if claim else ()))
+        ]
+        used += [PodResourceClaim("gpu", resource_claim_template_name=template)] if template else []
         return await self.cluster.create(
             Pod(
-                metadata=ObjectMeta(name=name, namespace="default", annotations=notes),
-                spec=PodSpec(containers=(Container(name="main", image="none"),), resource_claims=(used,)),
+                metadata=ObjectMeta(name=name, namespace=namespace, annotations=notes),
+                spec=PodSpec(
+                    scheduler_name=scheduler,
+                    containers=(Container(name="main", image="none"),),
+                    node_selector={"kubernetes.io/hostname": node} if node else {},
+                    resource_claims=tuple(used),
+                ),
             )
         )
 

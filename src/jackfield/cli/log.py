@@ -29,6 +29,8 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     claim: str = ""
     because: str = ""
     error: str = ""
+    hop: float = 0.0
+    """Seconds between the news that brought a step about and its request: our own time."""
 
 
 def text(entry: Entry) -> str:
@@ -54,13 +56,20 @@ class Log:
         self._layout = LAYOUTS[layout]
         self._stream = stream
         self._last: dict[str, str] = {}
+        self._hops: dict[int, Seconds] = {}  # by action, from its request to its answer
+
+    def hop(self, action: AnyAction, after: Seconds) -> None:
+        """Remember how long an action took to be begun, until it is logged."""
+        self._hops[id(action)] = after
 
     def did(self, at: Seconds, by: str, action: AnyAction, error: str) -> None:
         """Log an action, and what went wrong with it."""
         what = " ".join(part for part in (type(action).__name__, explain.detail(action)) if part)
         claim = str(action.claim) if action.claim.name else ""
-        subject = explain.subject(action)
-        entry = Entry(rfc3339_micro(at), by, what, subject, action.phase.value, claim, action.because, error)
+        subject, hop = explain.subject(action), round(self._hops.pop(id(action), 0.0), 6)
+        entry = Entry(
+            rfc3339_micro(at), by, what, subject, action.phase.value, claim, action.because, error, hop
+        )
         if self._is_news(f"{subject} {what}", action.because + error):
             self._write(entry)
 

@@ -20,6 +20,8 @@ PREFIX: Final = "/v1/fabrics"
 JSON: Final = "application/json"
 PROBLEM_JSON: Final = "application/problem+json"
 TYPES: Final = "urn:jackfield:problem:"
+WAIT_SECONDS_MAX: Final = Seconds(0.9)
+"""How long an answer is held back at most, for whoever would rather wait than ask again."""
 RETRY_AFTER_MAX: Final = Seconds(60.0)
 """A manager that wants to be left alone for longer is asked all the same: it may have been restarted."""
 BUG_AFTER: Final = Seconds(30.0)
@@ -127,3 +129,18 @@ def _pause(told: Problem, after: str, otherwise: Seconds) -> Seconds:
     if not 0 < named < math.inf:
         return otherwise
     return min(Seconds(named), RETRY_AFTER_MAX)
+
+
+def preference(span: Seconds) -> str:
+    """Return the header `Prefer` of a request whose answer may be held back while there is no news (RFC 7240)."""
+    return f"wait={span:g}"
+
+
+def wait(prefer: str) -> Seconds:
+    """Return how long an answer may be held back; what is not understood is not waited for."""
+    name, _, text = prefer.strip().partition("=")
+    try:
+        span = float(text) if name.strip().lower() == "wait" else 0.0
+    except ValueError:
+        return Seconds(0.0)
+    return Seconds(min(max(0.0, span), WAIT_SECONDS_MAX)) if math.isfinite(span) else Seconds(0.0)

@@ -16,8 +16,9 @@ class Dirty:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._ready: dict[Hashable, None] = {}
+        self._ready: dict[Hashable, Seconds] = {}  # key -> when it was first marked
         self._busy: dict[Hashable, bool] = {}  # key under work -> marked meanwhile
+        self._marked: dict[Hashable, Seconds] = {}  # key under work -> when it had been marked
         self._later: dict[Hashable, Seconds] = {}
         self._timers: list[tuple[Seconds, int, Hashable]] = []
         self._count = 0
@@ -31,7 +32,7 @@ class Dirty:
         if key in self._busy:
             self._busy[key] = True
         else:
-            self._ready[key] = None
+            self._ready.setdefault(key, self._clock.now())
             self._wake.set()
 
     def later(self, key: Hashable, at: Seconds) -> None:
@@ -49,7 +50,7 @@ class Dirty:
             self._ripen()
             if self._ready:
                 key = next(iter(self._ready))
-                del self._ready[key]
+                self._marked[key] = self._ready.pop(key)
                 self._busy[key] = False
                 return key
             self._wake.clear()
@@ -59,8 +60,13 @@ class Dirty:
             except TimeoutError:
                 continue
 
+    def marked(self, key: Hashable) -> Seconds:
+        """Return since when a key under work was waiting for it."""
+        return self._marked[key]
+
     def done(self, key: Hashable) -> None:
         """End the work on a key; if it was marked meanwhile, it is looked at again."""
+        del self._marked[key]
         if self._busy.pop(key):
             self.mark(key)
 

@@ -52,6 +52,9 @@ class Recorder(Protocol):
     def waits(self, at: Seconds, by: str, waiting: tuple[Waiting, ...]) -> None:
         """Hear what is waited for."""
 
+    def hop(self, action: AnyAction, after: Seconds) -> None:
+        """Hear that an action is about to be done, so long after the news that brought it about."""
+
 
 class Runner:
     """Runs controllers over one store."""
@@ -197,6 +200,7 @@ class Runner:
         dirty = self._dirty[controller.name]
         again_at = plan.again_at
         try:
+            self._recorder.hop(plan.actions[0], Seconds(self._world.clock.now() - dirty.marked(key)))
             for action in plan.actions:
                 await self._do(controller, action)
             self._failures.pop((controller.name, key), None)

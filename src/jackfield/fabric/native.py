@@ -24,6 +24,8 @@ T = TypeVar("T")
 
 CONNECTIONS_MAX: Final = 16
 """Calls to one manager at a time."""
+WAITS_MAX: Final = 8
+"""Calls whose answer may be held back at a time; the others must not wait for a connection because of them."""
 ANSWER_BYTES_MAX: Final = 64 * 2**20
 CERTIFICATE_AGAIN: Final = Seconds(10.0)
 """When a manager is asked again that could not be recognised."""
@@ -40,6 +42,7 @@ class NativeFabric:
         self._session: aiohttp.ClientSession | None = None
         self._shown: Inventory | None = None
         self._tag = ""
+        self._waits = 0
 
     def __repr__(self) -> str:
         return f"NativeFabric({self._settings.name!r}, {self._settings.url!r})"
@@ -81,7 +84,15 @@ class NativeFabric:
     # --- the wire
 
     async def _ask(self, verb: str, order: Order) -> Progress:
-        answer = await self._call("POST", verb, native.encode(order), {"Content-Type": native.JSON})
+        headers = {"Content-Type": native.JSON}
+        span = Seconds(min(native.WAIT_SECONDS_MAX, self._settings.call_timeout_seconds / 2))
+        if self._waits < WAITS_MAX:
+            headers["Prefer"] = native.preference(span)
+        self._waits += 1
+        try:
+            answer = await self._call("POST", verb, native.encode(order), headers)
+        finally:
+            self._waits -= 1
         return self._understood(native.progress, answer.body)
 
     async def _call(self, method: str, verb: str, body: bytes, headers: dict[str, str]) -> "_Answer":

@@ -99,6 +99,12 @@ class SimFabric:
         fate, sent = self._fate(Verb.DETACH, order.id), self._clock.now()
         return await self._call(fate, lambda: self._manager.detach(order, sent))
 
+    async def news(self) -> None:
+        """Return when there may be another answer to an order; never, where asking again is a second order."""
+        if not self._manager.inventory().traits.knows_orders:
+            await asyncio.Event().wait()
+        await self._manager.news()
+
     def stop(self) -> None:
         """Cut the line: what is still on its way does not arrive."""
         for task in tuple(self._under_way.values()):

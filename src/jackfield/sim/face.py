@@ -8,15 +8,16 @@ import asyncio
 import hashlib
 import hmac
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from http import HTTPStatus
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Protocol, Self, runtime_checkable
 
 from aiohttp import web
 
 from jackfield.codec import native
 from jackfield.fabric.settings import Secret
-from jackfield.model.fabric import Inventory, Order, Progress
+from jackfield.model.fabric import Inventory, Order, Progress, Working
 from jackfield.model.names import FabricName
 from jackfield.ports import Bug, Fabric, Gone, PortError
 from jackfield.sim.fabric import Faults, SimFabric, Unanswered
@@ -39,6 +40,14 @@ async def serve(hardware: Hardware, face: "Face", started: Callable[["Face"], No
     async with hardware, face:
         started(face)
         await asyncio.Event().wait()
+
+
+@runtime_checkable
+class Newsy(Protocol):
+    """A fabric that says when it is worth asking again."""
+
+    async def news(self) -> None:
+        """Return when there may be another answer to an order."""
 
 
 class Face:
@@ -106,7 +115,14 @@ class Face:
             raise Bug(f"the order is not understood: {error}") from error
         if order.fabric != request.match_info["fabric"]:
             raise Bug(f"order {order.id} is for fabric {order.fabric!r}, and was sent to another")
-        return web.Response(body=native.encode(await call(order)), content_type=native.JSON)
+        progress = await call(order)
+        _, fabric = self._asked(request)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(native.wait(request.headers.get("Prefer", ""))):
+                while isinstance(progress, Working) and isinstance(fabric, Newsy):
+                    await fabric.news()
+                    progress = await call(order)
+        return web.Response(body=native.encode(progress), content_type=native.JSON)
 
     def _asked(self, request: web.Request) -> tuple[FabricName, Fabric]:
         name = FabricName(request.match_info["fabric"])

@@ -75,6 +75,7 @@ class Manager:
         self._orders: dict[OrderID, Attachment] = {}
         self._by_device: dict[PhysicalID, Attachment] = {}
         self._failures: dict[tuple[NodeName, ModelName, PhysicalID], str] = {}
+        self._ended = asyncio.Event()
 
     @property
     def name(self) -> FabricName:
@@ -90,6 +91,10 @@ class Manager:
     def busy(self) -> bool:
         """Whether any order is under way."""
         return bool(self._queue or self._running)
+
+    async def news(self) -> None:
+        """Return when the next job has ended."""
+        await self._ended.wait()
 
     def inventory(self) -> Inventory:
         """Return what there is; the same object while nothing changes."""
@@ -233,6 +238,8 @@ class Manager:
             self._detached(job.attachment, reason)
         else:
             self._attached(job, reason)
+        ended, self._ended = self._ended, asyncio.Event()
+        ended.set()
         self._pump()
 
     def _prospect(self, job: Job) -> tuple[Seconds, str]:

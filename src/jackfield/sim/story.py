@@ -82,6 +82,9 @@ class Story:
         for one in waiting:
             self.waiting[one.object] = one
 
+    def hop(self, action: AnyAction, after: Seconds) -> None:
+        """Pass over how long it took: our own time does not pass in a story."""
+
     def _take(self, line: Line) -> None:
         said = (line.action, line.because, line.error)
         if self._last.get(line.object) == said:

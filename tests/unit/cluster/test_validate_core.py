@@ -1,4 +1,4 @@
-"""What the API server refuses in pods, nodes, leases and CoHDI's two kinds; and what it fills in."""
+"""What the API server refuses in namespaces, pods, nodes, leases and CoHDI's two kinds; and what it fills in."""
 
 import random
 
@@ -11,6 +11,7 @@ from jackfield.model.composition import ComposabilityRequest, ComposableResource
 from jackfield.model.lease import Lease
 from jackfield.model.meta import Object
 from jackfield.model.names import Key, Seconds, named
+from jackfield.model.namespace import Namespace
 from jackfield.model.node import Node
 from jackfield.model.pod import Pod
 from jackfield.model.taint import DeviceTaintRule
@@ -47,6 +48,9 @@ def rule(**selector: object) -> Raw:
 
 
 CASES: dict[str, tuple[type[Object], Raw, list[str]]] = {
+    "namespace": (Namespace, {"metadata": {"name": "team-a"}}, []),
+    "namespace with a dot": (Namespace, {"metadata": {"name": "team.a"}}, ["metadata.name"]),
+    "namespace without name": (Namespace, {"metadata": {}}, ["metadata.name"]),
     "pod": (Pod, pod(), []),
     "pod with claims": (
         Pod,

@@ -45,6 +45,8 @@ class Heard:
     def did(self, at: Seconds, by: str, action: AnyAction, error: str) -> None:
         self.done.append((at - loop.START, f"{by} {type(action).__name__}", error))
 
+    def hop(self, action: AnyAction, after: Seconds) -> None: ...
+
     def waits(self, at: Seconds, by: str, waiting: tuple[Waiting, ...]) -> None:
         del at
         self.waiting.append((by, waiting))

@@ -57,12 +57,15 @@ SETTING = Setting(
     real_api=True,
 )
 N1 = NodeName("n-1")
+VARIABLE = "A_VARIABLE"
 
 
 class Silent:
     """A recorder that forgets."""
 
     def did(self, at: Seconds, by: str, action: AnyAction, error: str) -> None: ...
+
+    def hop(self, action: AnyAction, after: Seconds) -> None: ...
 
     def waits(self, at: Seconds, by: str, waiting: tuple[Waiting, ...]) -> None: ...
 
@@ -269,8 +272,8 @@ def _pod() -> Pod:
 
 async def _runs(site: Site, url: str, secret: str) -> None:
     """Schedule and control until the pod runs."""
-    settings = FabricSettings(RACK, "native", url, token_variable="T", call_timeout_seconds=Seconds(5.0))  # noqa: S106 - a variable's name
-    async with fabric.load(settings, {"T": secret}) as line:
+    settings = FabricSettings(RACK, "native", url, token_variable=VARIABLE, call_timeout_seconds=Seconds(5.0))
+    async with fabric.load(settings, {VARIABLE: secret}) as line:
         world = World(site.client("jackfield"), site.clock, {RACK: line})
         generator = Chance("scheduler").generator
         scheduler = Scheduler(site.cluster.client("scheduler"), site.clock, generator, SchedulerSettings())
