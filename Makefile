@@ -19,7 +19,7 @@ DEV_STAMP := $(VENV)/.installed-dev
 DEV_GROUP := import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["dev"], sep="\n")
 SAY := printf '\n==> %s\n'
 
-.PHONY: help setup setup-dev demo test coverage check check-format check-lint check-types check-imports check-shape golden bench bench-allocator oracle oracle-long real real-long fuzz clean
+.PHONY: help setup setup-dev demo test coverage check check-format check-lint check-types check-imports check-shape golden bench bench-allocator bench-real oracle oracle-long real real-long fuzz clean
 # Steps share two cores and one screen; `make -k check` shows all that is wrong, not only the first.
 .NOTPARALLEL:
 
@@ -72,11 +72,15 @@ bench: $(DEV_STAMP) ## run every benchmark in bench/
 	@set -e; set -- bench/[!_]*.py; \
 	[ -e "$$1" ] || { echo 'There is no benchmark in bench/.' >&2; exit 1; }; \
 	total=$$#; number=0; for script; do \
-	    number=$$((number + 1)); $(SAY) "benchmark $$number of $$total: $$script"; $(RUN) "$$script"; done
+	    number=$$((number + 1)); $(SAY) "benchmark $$number of $$total: $$script"; PYTHONPATH=tests $(RUN) "$$script"; done
 
 bench-allocator: $(DEV_STAMP) ## our allocator and Kubernetes' own on the same claims; needs Go for the latter
 	@$(SAY) 'benchmark: bench/allocator.py'
 	@$(RUN) bench/allocator.py
+
+bench-real: $(DEV_STAMP) ## what it costs on a real control plane: about fifteen minutes; needs Go
+	@$(SAY) 'benchmark: bench/real_cluster.py'
+	@PYTHONPATH=tests $(RUN) bench/real_cluster.py
 
 oracle: $(DEV_STAMP) ## 1,000 random cases through kube-scheduler's own code and ours; needs Go
 	@$(SAY) 'oracle'

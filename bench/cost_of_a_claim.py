@@ -43,6 +43,9 @@ class Silent:
     def did(self, at: Seconds, by: str, action: AnyAction, error: str) -> None:
         """Pass over it."""
 
+    def hop(self, action: AnyAction, after: Seconds) -> None:
+        """Pass over it."""
+
     def waits(self, at: Seconds, by: str, waiting: tuple[Waiting, ...]) -> None:
         """Pass over it."""
 

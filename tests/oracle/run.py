@@ -21,7 +21,7 @@ from oracle.worlds import Worlds
 
 BATCH = 250
 SHOWN = 3
-KNOWN_PER_1000 = 6
+KNOWN_PER_1000 = 1
 
 Compare = Callable[[Raw, Raw], Verdict]
 

@@ -37,7 +37,7 @@ from jackfield.model.pod import Container, Pod, PodResourceClaim, PodSpec
 from jackfield.model.policy import DRIVER, DeviceModel, Policy
 from jackfield.ports import Changed, Gone, Synced
 from jackfield.sim.chance import Chance, Fixed
-from jackfield.sim.fabric import SimFabric
+from jackfield.sim.fabric import Call, Fate, Faults, NoFaults, SimFabric
 from jackfield.sim.face import Face
 from jackfield.sim.hardware import Hardware
 from jackfield.sim.pool import Movement
@@ -129,13 +129,19 @@ class Replica:
                 sys.executable, "-m", "jackfield", "run", *self._arguments, stdout=log, stderr=errors
             )
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def signal(self, number: signal.Signals) -> None:
         assert self._process is not None
         self._process.send_signal(number)
 
     async def kill(self) -> None:
         """End it by SIGKILL, where it stands."""
-        assert self._process is not None
+        if self._process is None:
+            return
         if self._process.returncode is None:
             self._process.kill()
         await self._process.wait()
@@ -157,6 +163,19 @@ class Replica:
         return self._errors.read_text() if self._errors.exists() else ""
 
 
+class Heard:
+    """Faults that write down what was called."""
+
+    def __init__(self, calls: list[Call], faults: Faults) -> None:
+        self._calls = calls
+        self._faults = faults
+
+    def fate(self, call: Call) -> Fate:
+        """Return the fate of a call."""
+        self._calls.append(call)
+        return self._faults.fate(call)
+
+
 class Site:
     """Control plane, hardware and controllers, while the context is open."""
 
@@ -165,6 +184,10 @@ class Site:
         self.stage = stage
         self.clock = WallClock()
         self.movements: list[Movement] = []
+        self.calls: list[Call] = []
+        """Every call that a manager was sent."""
+        self.faults: Faults = NoFaults()
+        """What happens to calls; set before the context opens."""
         self._folder = folder
         self._count = replicas
         self._stack = AsyncExitStack()
@@ -181,16 +204,16 @@ class Site:
             self.hardware = Hardware(self.stage, self.clock, Chance(1), Silent(), self._client)
             self.hardware.movements.append(self.movements.append)
             await stack.enter_async_context(self.hardware)
-            self.fabrics = {name: SimFabric(one) for name, one in self.hardware.managers.items()}
+            self.fabrics = {
+                name: SimFabric(one, Heard(self.calls, self.faults))
+                for name, one in self.hardware.managers.items()
+            }
             face = await stack.enter_async_context(Face(dict(self.fabrics), Secret(TOKEN)))
             self._write_files(face.url)
-            self.replicas = [
-                Replica(self._arguments(), f"replica-{number}", self._folder)
-                for number in range(1, self._count + 1)
-            ]
-            for one in self.replicas:
-                await one.start()
-                stack.push_async_callback(one.kill)
+            self.replicas: list[Replica] = []
+            stack.push_async_callback(self._kill_all)
+            for _ in range(self._count):
+                await self.replica().start()
             self._stack = stack.pop_all()
         return self
 
@@ -198,6 +221,16 @@ class Site:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._stack.__aexit__(kind, error, trace)
+
+    def replica(self) -> Replica:
+        """Return one more replica, which is still to be started."""
+        one = Replica(self._arguments(), f"replica-{len(self.replicas) + 1}", self._folder)
+        self.replicas.append(one)
+        return one
+
+    async def _kill_all(self) -> None:
+        for one in self.replicas:
+            await one.kill()
 
     def _client(self, name: str) -> KubeCluster:
         return self._clients.get(name, self._clients["hardware"])

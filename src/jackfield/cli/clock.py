@@ -1,4 +1,4 @@
-"""The clock of the wall, for processes that live in the real world.
+"""The clocks of processes that live in the real world: one of the wall, and one that never jumps.
 
 The only place that reads the time of day. Must not know what the time is used for.
 """
@@ -19,3 +19,19 @@ class WallClock:
     async def sleep(self, duration: Seconds) -> None:
         """Wait."""
         await asyncio.sleep(duration)  # noqa: TID251 - likewise
+
+
+class SteadyClock(WallClock):
+    """The time of day as it was at the start, and from then on what has passed, whoever sets the wall's clock."""
+
+    def __init__(self) -> None:
+        self._offset = super().now() - _passed()
+
+    def now(self) -> Seconds:
+        """Return the seconds since 1970, as far as was known at the start."""
+        return Seconds(self._offset + _passed())
+
+
+def _passed() -> float:
+    """The machine's sleep counts: others were awake."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))

@@ -15,6 +15,7 @@ from jackfield.model.plan import AnyAction, Waiting
 
 REMEMBERED_MAX: Final = 10_000
 """How many objects' last words are remembered, so that the same words are not logged again and again."""
+NO_HOP: Final = Seconds(0.0)
 
 
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -29,7 +30,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     claim: str = ""
     because: str = ""
     error: str = ""
-    hop: float = 0.0
+    hop: float = NO_HOP
     """Seconds between the news that brought a step about and its request: our own time."""
 
 
@@ -60,13 +61,13 @@ class Log:
 
     def hop(self, action: AnyAction, after: Seconds) -> None:
         """Remember how long an action took to be begun, until it is logged."""
-        self._hops[id(action)] = after
+        self._hops[id(action)] = Seconds(round(after, 6))
 
     def did(self, at: Seconds, by: str, action: AnyAction, error: str) -> None:
         """Log an action, and what went wrong with it."""
         what = " ".join(part for part in (type(action).__name__, explain.detail(action)) if part)
         claim = str(action.claim) if action.claim.name else ""
-        subject, hop = explain.subject(action), round(self._hops.pop(id(action), 0.0), 6)
+        subject, hop = explain.subject(action), self._hops.pop(id(action), NO_HOP)
         entry = Entry(
             rfc3339_micro(at), by, what, subject, action.phase.value, claim, action.because, error, hop
         )

@@ -9,7 +9,7 @@ import secrets
 import signal
 import socket
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +18,7 @@ import msgspec
 import yaml
 
 from jackfield import fabric
-from jackfield.cli.clock import WallClock
+from jackfield.cli.clock import SteadyClock, WallClock
 from jackfield.cli.log import Log
 from jackfield.cli.output import FAILED, OK, UNUSABLE
 from jackfield.codec.decoding import place
@@ -161,7 +161,7 @@ class _Process:
         found = await self._prepared(cluster)
         world = World(cluster, self._clock, fabrics)
         name = self._given.identity or socket.gethostname()
-        leases = Leases(cluster, self._clock, Identity(name, secrets.token_hex(8)), LEASE_SECONDS)
+        leases = Leases(cluster, SteadyClock(), Identity(name, secrets.token_hex(8)), LEASE_SECONDS)
         controllers = tuple(one for part in self._given.parts for one in PARTS[part])
         controllers = (*controllers, app.gatekeeper(found))
         runner = Runner(world, Store(gates.fitted(self._policy, found)), controllers, self._log, leases)
@@ -176,8 +176,9 @@ class _Process:
                 group.create_task(leases.run(lambda: self._took_over(runner, leases, tuple(fabrics))))
                 group.create_task(runner.run(kinds))
         except asyncio.CancelledError:
-            async with asyncio.timeout(GOODBYE_SECONDS_MAX):
-                await leases.release()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(GOODBYE_SECONDS_MAX):
+                    await leases.release()
             raise
 
     def _took_over(self, runner: Runner, leases: Leases, fabrics: tuple[FabricName, ...]) -> None:

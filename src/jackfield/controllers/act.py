@@ -337,6 +337,7 @@ async def _sent(verb: str, action: Attach | Detach, hands: Hands) -> Version:
     """Write what is about to be asked of a manager that would do it twice."""
     if not action.mark_sent:
         return action.version
+    _lead(action, hands)  # else the note would say that it was sent, and it would not be asked again for long
     note = {SENT: f"{verb} {rfc3339_micro(hands.world.clock.now())}"}  # a whole second would be too early
     return await _annotate(hands, action.resource, action.version, note)
 

@@ -1,9 +1,14 @@
 """Who may act: one Lease per replica, fabrics divided among those that live.
 
-Knows how a lease is kept and lost. Must not know what is done with it. A replica leads only while its own lease is
-surely good, judged by its own clock from before the call that renewed it; others are taken to live for a whole lease
-from the moment they were heard of. Whoever joins, or comes back from a pause, waits for one lease, so that those who
-lead have heard of it.
+Knows how a lease is kept and lost. Must not know what is done with it. No clock is compared with another's, but to
+clear away what is long dead. What keeps two from leading the same:
+
+- A lease is good from before the call that renewed it, and only if all leases were looked at after that call. So
+  whoever was there then is known for as long as it lasts.
+- Whoever joins, or comes back after its lease ran out, waits for the longest lease it sees: by then all others have
+  looked again, or their leases have run out.
+- Somebody else is taken to be dead only when a look, begun a whole lease after its last renewal was heard of, still
+  shows that renewal. A watch that lags behind kills nobody; it only brings good news sooner.
 """
 
 import asyncio
@@ -17,9 +22,10 @@ import msgspec
 from jackfield.core import lead
 from jackfield.core.lead import Replica
 from jackfield.model.lease import Lease, LeaseSpec
-from jackfield.model.meta import ObjectMeta
+from jackfield.model.meta import Object, ObjectMeta
 from jackfield.model.names import NEVER, FabricName, Key, Seconds, Version, rfc3339_micro, seconds
 from jackfield.ports import (
+    Change,
     Changed,
     Clock,
     Cluster,
@@ -29,6 +35,7 @@ from jackfield.ports import (
     Merge,
     PortError,
     Refused,
+    Retry,
     Selection,
     Synced,
 )
@@ -43,6 +50,8 @@ SKEW_SECONDS: Final = Seconds(60.0)
 """How far clocks may be apart; only leases that ran out longer ago than that are cleared away."""
 AGAIN_SECONDS: Final = Seconds(1.0)
 """How soon a renewal that failed is tried again."""
+LOOK_SECONDS_MIN: Final = Seconds(0.05)
+PAST: Final = Seconds(float("-inf"))
 
 
 class Lead(Protocol):
@@ -87,7 +96,7 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 class Leases:
-    """One replica among others."""
+    """One replica among others. Its clock must neither jump nor stand still, whatever time it shows."""
 
     def __init__(self, cluster: Cluster, clock: Clock, me: Identity, duration: Seconds) -> None:
         self.me = me
@@ -97,13 +106,15 @@ class Leases:
         self._needed = Seconds(0.0)
         self._renew_now = asyncio.Event()
         self._version = Version("")
-        self._until = Seconds(float("-inf"))
+        """Of our Lease, as we last wrote it; empty while it has to be taken first."""
+        self._until = PAST
         """Until when our own lease is surely good."""
         self._from = NEVER
         """From when on we may lead: others have heard of us by then."""
+        self._looked = PAST
+        """When the last look at all leases began."""
         self._others: dict[str, Replica] = {}
         self._leases: dict[str, Lease] = {}
-        self._synced = False
         self._changed = asyncio.Event()
         self._told: tuple[str, ...] = ()
 
@@ -123,69 +134,69 @@ class Leases:
             self._needed = span
             self._renew_now.set()
 
-    @property
-    def _span(self) -> Seconds:
-        """How long a renewal is good for."""
-        return Seconds(self._needed + self._duration)
-
     def _electors(self) -> tuple[str, ...]:
         """Those among whom the fabrics are divided; none while we may not lead."""
-        now = self._clock.now()
-        if not self._synced or not self._from <= now < self._until:
+        if not self._from <= self._clock.now() < self._until:
             return ()
         mine = Replica(self.me.name, self._until)
-        return lead.living((mine, *self._others.values()), now)
+        return lead.living((mine, *self._others.values()), self._looked)
 
     # --- keeping the lease
 
     async def run(self, changed: Callable[[], None]) -> None:
-        """Keep the lease until cancelled, and tell whenever somebody came or went."""
+        """Keep the lease until cancelled, and tell whenever somebody came or went. Raises Refused."""
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._watch(), name="watch replicas")
                 group.create_task(self._keep(), name="lease")
                 group.create_task(self._tell(changed), name="lead")
         finally:
-            self._until = Seconds(float("-inf"))
+            self._until = PAST
 
     async def release(self) -> None:
         """Let the others take over at once; what goes wrong with it costs them one lease."""
-        self._until = Seconds(float("-inf"))
+        self._until = PAST
         with suppress(PortError):
             await self._cluster.delete(Lease, self.me.key, self._version)
 
     async def _keep(self) -> None:
         while True:
             self._renew_now.clear()
-            sent = self._clock.now()
             try:
                 async with asyncio.timeout(self._duration / RENEWALS):
-                    await self._renew(sent)
+                    await self._renew()
                     await self._sweep()
-                pause = Seconds(self._duration / RENEWALS)
-            except Refused:
-                raise
-            except (PortError, TimeoutError):
+                pause = self._pause()
+            except _Taken as taken:
+                await self._outlive(taken.lease)
+                pause = Seconds(0.0)
+            except (PortError, TimeoutError) as error:
+                if isinstance(error, Refused) and not self._version:
+                    raise  # not even once; a server that has just come up may refuse for a while
                 pause = AGAIN_SECONDS
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._renew_now.wait()
 
-    async def _renew(self, sent: Seconds) -> None:
-        lasting, span = sent < self._until, self._span
-        if not self._version:
-            lasting = await self._take(sent)
-        else:
-            await self._write(sent, span)
-        self._until = Seconds(sent + span)
+    def _pause(self) -> Seconds:
+        """Until the next renewal: in time for ours, or when somebody else may turn out to be dead."""
+        doubtful = (one.until for one in self._others.values() if one.until > self._looked)
+        soonest = min(doubtful, default=NEVER)
+        return Seconds(min(self._duration / RENEWALS, max(LOOK_SECONDS_MIN, soonest - self._clock.now())))
+
+    async def _renew(self) -> None:
+        sent, span = self._clock.now(), Seconds(self._needed + self._duration)
+        lasting = await self._write(sent, span) if self._version else await self._take(sent, span)
+        written = self._clock.now()
+        await self._look()
         if not lasting:
-            alone = await self._is_alone()
-            self._from = sent if alone else Seconds(sent + self._duration)
-        elif self._from == NEVER:
-            self._from = sent
+            others = [one for one in self._leases.values() if not self._long_dead(one)]
+            longest = max((self._span(one) for one in others), default=0.0)
+            self._from = Seconds(written + longest)
+        self._until = Seconds(sent + span)
         self._changed.set()
 
-    async def _take(self, sent: Seconds) -> bool:
+    async def _take(self, sent: Seconds, span: Seconds) -> bool:
         """Take our Lease, which a process of our name may have left; return whether it was still good."""
         try:
             left = await self._cluster.read(Lease, self.me.key)
@@ -194,16 +205,21 @@ class Leases:
                 metadata=ObjectMeta(
                     name=self.me.name, namespace=REPLICAS, annotations={INSTANCE: self.me.instance}
                 ),
-                spec=LeaseSpec(self.me.name, _whole(self._span), rfc3339_micro(sent), rfc3339_micro(sent)),
+                spec=LeaseSpec(self.me.name, _whole(span), rfc3339_micro(sent), rfc3339_micro(sent)),
             )
             made = await self._cluster.create(new)
             self._version = made.metadata.resource_version
             return False
         self._version = left.metadata.resource_version
-        await self._write(sent, self._span)
-        return sent < seconds(left.spec.renew_time) + (left.spec.lease_duration_seconds or self._duration)
+        await self._write(sent, span)
+        # A name comes back where it was, so this is one clock; should it be two, they may differ by the margin.
+        margin = self._duration / RENEWALS
+        good = self._clock.now() + margin < seconds(left.spec.renew_time) + self._span(left)
+        self._from = PAST if good else NEVER
+        return good
 
-    async def _write(self, sent: Seconds, span: Seconds) -> None:
+    async def _write(self, sent: Seconds, span: Seconds) -> bool:
+        """Renew our Lease; return whether that was done before it ran out, so that nobody saw it run out."""
         body = {
             "metadata": {"annotations": {INSTANCE: self.me.instance}},
             "spec": {
@@ -215,50 +231,51 @@ class Leases:
         try:
             written = await self._cluster.write(Merge(Lease, self.me.key, self._version, body))
         except Gone:
-            self._version = Version("")
+            self._lose()
             raise
         except Conflict:
             await self._look_again()
             raise
         self._version = written.metadata.resource_version
+        return self._clock.now() < self._until
+
+    def _lose(self) -> None:
+        """Lead no more until our Lease has been taken anew."""
+        self._version = Version("")
+        self._until = PAST
+        self._changed.set()
 
     async def _look_again(self) -> None:
         """Our Lease is not what we wrote: an answer was lost, or another process has our name."""
         found = await self._cluster.read(Lease, self.me.key)
         if found.metadata.annotations.get(INSTANCE) != self.me.instance:
-            raise Refused(
-                f"another process runs as replica {self.me.name!r}; give each a name of its own (--identity)"
-            )
+            self._lose()
+            raise _Taken(found)
         self._version = found.metadata.resource_version
 
-    async def _is_alone(self) -> bool:
-        """Whether nobody else has a Lease worth the name; asked anew, since what we heard may be old."""
+    async def _outlive(self, taken: Lease) -> None:
+        """See whether another process has our name, or whether a backup was restored from before we had it."""
+        await self._clock.sleep(self._span(taken))
+        with suppress(Gone, Retry):
+            found = await self._cluster.read(Lease, self.me.key)
+            if found.metadata.resource_version != taken.metadata.resource_version:
+                raise Refused(
+                    f"another process runs as replica {self.me.name!r}; give each a name of its own (--identity)"
+                )
+
+    # --- the others
+
+    async def _look(self) -> None:
+        """Look at all leases as they are now; what the watch told may be old."""
+        began = self._clock.now()
         async for change in self._cluster.watch(Lease, Selection(namespace=REPLICAS)):
-            match change:
-                case Changed(object=Lease() as found) if found.metadata.name != self.me.name:
-                    if not self._long_dead(found):
-                        return False
-                case Synced():
-                    break
-                case _:
-                    continue
-        return True
-
-    def _long_dead(self, lease: Lease) -> bool:
-        """Whether it ran out so long ago that no clock is so wrong."""
-        spec = lease.spec
-        return seconds(spec.renew_time) + spec.lease_duration_seconds + SKEW_SECONDS < self._clock.now()
-
-    async def _sweep(self) -> None:
-        """Delete what replicas that never come back have left; they are named after pods, which are named anew."""
-        if not self.leads(lead.NO_FABRIC):
-            return
-        for lease in [one for one in self._leases.values() if self._long_dead(one)]:
-            with suppress(Conflict, Gone):
-                await self._cluster.delete(Lease, lease.key, lease.metadata.resource_version)
-            self._leases.pop(lease.metadata.name, None)
-
-    # --- hearing of the others
+            self._hear(change)
+            if isinstance(change, Synced):
+                break
+        self._looked = began
+        self._others = {
+            name: one for name, one in self._others.items() if name in self._leases or one.until > began
+        }
 
     async def _watch(self) -> None:
         while True:
@@ -267,43 +284,78 @@ class Leases:
                     self._hear(change)
             await self._clock.sleep(AGAIN_SECONDS)
 
-    def _hear(self, change: Changed | Deleted | Synced) -> None:
+    def _hear(self, change: Change) -> None:
         match change:
+            case Changed(object=Lease() as found) if found.metadata.name == self.me.name:
+                if self._version and found.metadata.annotations.get(INSTANCE) != self.me.instance:
+                    self._renew_now.set()  # old news, or another process of our name: writing will tell
             case Changed(object=Lease() as found):
-                duration = Seconds(float(found.spec.lease_duration_seconds or self._duration))
-                until = Seconds(self._clock.now() + duration)
-                self._others[found.metadata.name] = Replica(found.metadata.name, until)
-                self._leases[found.metadata.name] = found
+                self._meet(found)
+            case Deleted(object=gone) if gone.metadata.name == self.me.name:
+                self._renew_now.set()
             case Deleted(object=gone):
-                self._others.pop(gone.metadata.name, None)
-                self._leases.pop(gone.metadata.name, None)
+                self._part(gone)
             case Synced(keys=keys):
-                self._synced = True
+                # Those that are missing run out by themselves: only a Deleted says that they have let go.
                 names = {one.name for one in keys}
-                self._others = {name: one for name, one in self._others.items() if name in names}
                 self._leases = {name: one for name, one in self._leases.items() if name in names}
             case _:
                 return
-        self._others.pop(self.me.name, None)
-        self._leases.pop(self.me.name, None)
         self._changed.set()
+
+    def _meet(self, found: Lease) -> None:
+        """Take somebody to live for a whole lease, unless this renewal is known."""
+        name = found.metadata.name
+        known = self._leases.get(name)
+        if known is None or known.metadata.resource_version != found.metadata.resource_version:
+            self._leases[name] = found
+            self._others[name] = Replica(name, Seconds(self._clock.now() + self._span(found)))
+
+    def _part(self, gone: Object) -> None:
+        """Take somebody to lead no more, unless the name has come back meanwhile."""
+        known = self._leases.get(gone.metadata.name)
+        if known is None or known.metadata.uid == gone.metadata.uid:
+            self._leases.pop(gone.metadata.name, None)
+            self._others.pop(gone.metadata.name, None)
+
+    def _span(self, lease: Lease) -> Seconds:
+        return Seconds(float(lease.spec.lease_duration_seconds or self._duration))
+
+    def _long_dead(self, lease: Lease) -> bool:
+        """Whether it ran out so long ago that no clock is so wrong."""
+        return seconds(lease.spec.renew_time) + self._span(lease) + SKEW_SECONDS < self._clock.now()
+
+    async def _sweep(self) -> None:
+        """Delete what replicas that never come back have left; they are named after pods, which are named anew."""
+        if not self.leads(lead.NO_FABRIC):
+            return
+        for lease in [one for one in self._leases.values() if self._long_dead(one)]:
+            with suppress(Conflict, Gone):
+                await self._cluster.delete(Lease, lease.key, lease.metadata.resource_version)
+
+    # --- telling
 
     async def _tell(self, changed: Callable[[], None]) -> None:
         """Tell of every change among those who divide the fabrics, those that only time brings included."""
         while True:
+            self._changed.clear()
             electors = self._electors()
             if electors != self._told:
                 self._told = electors
                 changed()
-            self._changed.clear()
+            now = self._clock.now()
+            soonest = min((one - now for one in (self._from, self._until) if one > now), default=None)
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._next_in()):
+                async with asyncio.timeout(soonest):
                     await self._changed.wait()
 
-    def _next_in(self) -> float:
-        now = self._clock.now()
-        moments = (self._from, self._until, *(one.until for one in self._others.values()))
-        return max(0.01, min((one - now for one in moments if one > now), default=self._duration))
+
+class _Taken(Exception):  # noqa: N818 - what happened, between two methods of one class
+    """Our Lease bears the mark of another process."""
+
+    def __init__(self, lease: Lease) -> None:
+        super().__init__(lease.metadata.name)
+        self.lease = lease
 
 
 def _whole(span: Seconds) -> int:

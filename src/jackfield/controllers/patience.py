@@ -25,6 +25,7 @@ _KINDS: Final[dict[str, type[Object]]] = {
     "request": ComposabilityRequest,
     "resource": ComposableResource,
 }
+"""What users make or look at; for anything else there is the log, and no reason to look again."""
 
 
 class _Wait(msgspec.Struct, frozen=True):
@@ -43,25 +44,27 @@ class Patience:
 
     def take(self, waiting: tuple[Waiting, ...], now: Seconds) -> Seconds:
         """Hear what is waited for; return when to look again so that it can be told."""
-        return min((self._one(each, now) for each in waiting), default=NEVER)
+        worth = (each for each in waiting if each.object.partition("/")[0] in _KINDS)
+        return min((self._one(each, now) for each in worth), default=NEVER)
 
     def _one(self, waiting: Waiting, now: Seconds) -> Seconds:
+        about = self._about(waiting)
+        if about is None:
+            return NEVER  # nobody to tell it to
         words = f"{waiting.reason}: {waiting.what}"
         known = self._waits.pop(waiting.object, None)
         if known is None or known.words != words:
             known = _Wait(words, now)
         due = Seconds(known.since + PATIENCE_SECONDS)
         if not known.told and now >= due:
-            self._say(waiting)
+            self._tell(about, Event(reason=waiting.reason, message=f"waiting for {waiting.what}"))
             known = msgspec.structs.replace(known, told=True)
         self._waits[waiting.object] = known
         if len(self._waits) > REMEMBERED_MAX:
             del self._waits[next(iter(self._waits))]
         return NEVER if known.told else due
 
-    def _say(self, waiting: Waiting) -> None:
+    def _about(self, waiting: Waiting) -> Object | None:
         kind, _, name = waiting.object.partition("/")
         namespace, _, last = name.rpartition("/")
-        known = self._store.known(_KINDS[kind], Key(namespace, last)) if kind in _KINDS else None
-        if known is not None:
-            self._tell(known, Event(reason=waiting.reason, message=f"waiting for {waiting.what}"))
+        return self._store.known(_KINDS[kind], Key(namespace, last)) if kind in _KINDS else None

@@ -72,6 +72,7 @@ class Runner:
         self._lead = lead
         self.hands = Hands(world, store, self.hear, self._refresh, self._events.tell, lead)
         self._patience = Patience(store, self._events.tell)
+        self._unexplained: Dirty = Dirty(world.clock)
         self.rounds = 0
         self._world = world
         self._controllers = controllers
@@ -97,6 +98,7 @@ class Runner:
                 group.create_task(self._work(controller, group), name=controller.name)
             group.create_task(self._repair(), name="repair")
             group.create_task(self._events.run(), name="events")
+            group.create_task(self._explain(), name="explain")
 
     # --- hearing
 
@@ -170,7 +172,7 @@ class Runner:
             await room.acquire()
             key = await dirty.get()
             plan = self._decide(controller, key)
-            dirty.later(key, self._patience.take(plan.waiting, self._world.clock.now()))
+            self._explain_later(controller, key, plan)
             if not plan.actions:  # most rounds end here: no task is needed for nothing
                 self._failures.pop((controller.name, key), None)
                 dirty.done(key)
@@ -235,6 +237,24 @@ class Runner:
             case _:
                 raise error
         return Seconds(self._world.clock.now() + pause)
+
+    # --- explaining
+
+    def _explain_later(self, controller: Controller, key: Hashable, plan: Plan) -> None:
+        if plan.waiting:
+            due = self._patience.take(plan.waiting, self._world.clock.now())
+            self._unexplained.later((self._controllers.index(controller), key), due)
+
+    async def _explain(self) -> None:
+        """Tell what is still waited for when patience ends: decide once more, and do nothing about it."""
+        while True:
+            place = await self._unexplained.get()
+            assert isinstance(place, tuple)
+            index, key = place
+            controller, now = self._controllers[index], self._world.clock.now()
+            plan = controller.decide(self.store, key, self.store.policy, now)
+            self._unexplained.done(place)
+            self._explain_later(controller, key, plan)
 
     # --- repairing
 

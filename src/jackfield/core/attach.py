@@ -6,7 +6,7 @@ Knows the states of rule 2 and the orders of rules 5, 13, 15 and 16; orders to m
 
 from typing import assert_never
 
-from jackfield.core import guard, naming, quiet
+from jackfield.core import guard, naming, quiet, room
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import (
     RELEASED,
@@ -163,6 +163,9 @@ def _must_be_known(view: View, resource: ComposableResource, policy: Policy, now
     """
     if _binds(resource) or resource.status.error or view.node(resource.node) is None:
         return False
+    assert resource.device is not None
+    if room.vanished(view, resource.device, policy):
+        return False
     if not resource.status.cdi_device_id:
         return _knows_orders(view, resource, policy)
     there = (one.since for one in view.attached(resource.node) if one.id == resource.status.cdi_device_id)
@@ -178,9 +181,6 @@ def _obstacle(view: View, resource: ComposableResource, policy: Policy) -> Waiti
     inventory, machine = view.inventory(_fabric(resource, policy)), view.machine(resource.node)
     if inventory is None:
         return _wait(resource, "Silent", "the fabric manager to answer")
-    if not inventory.traits.chooses_device and not order(resource, policy, view).device:
-        # An order without a device would be filled with any.
-        return _wait(resource, "Missing", f"{resource.device} to be in the inventory again")
     if machine is not None and _full(view, resource, machine, inventory.fabric):
         return _wait(resource, "Room", f"one of the {machine.slots} slots of {resource.node} to be free")
     return None
@@ -212,6 +212,10 @@ def _give_up(view: View, resource: ComposableResource, policy: Policy, now: Seco
         return "nobody wants it any more"
     if view.node(resource.node) is None:
         return f"node {resource.node} is gone"
+    assert resource.device is not None
+    if room.vanished(view, resource.device, policy):
+        # An order without a device would be filled with any.
+        return f"{resource.device.device} is not in its fabric's inventory any more"
     if now >= _deadline(resource, policy) and not _seen(view, resource):
         return f"it did not come within {policy.attach_deadline_seconds:.0f} s"
     return _mistaken(view, resource)

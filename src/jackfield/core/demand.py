@@ -6,7 +6,7 @@ Knows room, coexistence, blame, deadlines and who comes first. Must not know how
 import msgspec
 
 from jackfield.core import naming, room
-from jackfield.model.claim import DeviceRequestAllocationResult, ResourceClaim
+from jackfield.model.claim import ATTEMPTS, DeviceRequestAllocationResult, ResourceClaim
 from jackfield.model.composition import ComposableResource
 from jackfield.model.meta import holds
 from jackfield.model.names import DeviceID, NodeName, Seconds, seconds
@@ -126,6 +126,8 @@ def _judge(ledger: _Ledger, claim: ResourceClaim, wants: tuple[Want, ...]) -> Ve
         refused = (
             _lost(ledger.view, want)
             or _failed(ledger, want)
+            or _exhausted(ledger, want)
+            or _vanished(ledger, want)
             or _occupied(ledger, want)
             or _used_by_driver(ledger.view, want)
         )
@@ -164,6 +166,27 @@ def _failed(ledger: _Ledger, want: Want) -> Refuse | None:
         return Refuse(FAILED, want.device, text, order)
     text = f"{want.device.device} could not be attached to {ledger.node} (attempt {tried})"
     return Refuse(RESCHEDULE, want.device, text, order)
+
+
+def _exhausted(ledger: _Ledger, want: Want) -> Refuse | None:
+    """A claim that was told to stop is not tried again as long as its last failure is held against it."""
+    attempts, last = want.claim.attempts
+    failed_at = last.rpartition(":")[2]
+    if attempts < ledger.policy.claim_attempts_max or not failed_at.isdecimal():
+        return None
+    if int(failed_at) + ledger.policy.blame_seconds <= ledger.now:
+        return None
+    text = (
+        f"{attempts} attaches for this claim failed, the last of {last.rpartition(':')[0]}; it is tried again "
+        f"after {ledger.policy.blame_seconds:.0f} s, or without its annotation {ATTEMPTS}"
+    )
+    return Refuse(FAILED, want.device, text)
+
+
+def _vanished(ledger: _Ledger, want: Want) -> Refuse | None:
+    if not room.vanished(ledger.view, want.device, ledger.policy):
+        return None
+    return Refuse(RESCHEDULE, want.device, f"{want.device.device} is not in its fabric's inventory any more")
 
 
 def _occupied(ledger: _Ledger, want: Want) -> Refuse | None:

@@ -85,6 +85,8 @@ def _leaves(
     assert resource.device is not None
     if site.view.claims_holding(resource.device):
         return "a claim on another node was given it", NEVER
+    if room.vanished(site.view, resource.device, site.policy):
+        return "its fabric does not show it any more", NEVER
     node = site.view.node(site.node)
     if node is None or node.deleting or node.spec.unschedulable:
         return f"node {site.node} takes no more pods", NEVER

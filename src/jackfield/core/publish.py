@@ -162,6 +162,9 @@ class Shelf:
             return AsItIs() if _goes_idle(resource, model) else Closed("on its way back to the pool")
         if not model.binds:
             return Closed(f"the driver on {resource.node} offers it")
+        assert resource.device is not None
+        if room.vanished(self.view, resource.device, self.policy):
+            return Closed("its manager does not show it any more")
         if _may_move(self.view, resource, model):
             assert resource.device is not None
             # What could not be attached elsewhere now is not offered there either: it would be moved for nothing.

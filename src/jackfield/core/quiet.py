@@ -84,6 +84,9 @@ def _adopt(view: View, resource: ComposableResource, order: Order) -> Adopt | No
 
     Of several that wait the first by name takes the first: two never take the same.
     """
+    inventory = view.inventory(order.fabric)
+    if not order.device and (inventory is None or not inventory.traits.chooses_device):
+        return None  # what was meant has vanished, and no other will do
     free = [one for one in _unclaimed(view, resource, order.fabric) if order.device in {"", one.id}]
     waiting = [
         one.metadata.name

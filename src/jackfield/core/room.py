@@ -116,6 +116,16 @@ def strangers(view: View, node: NodeName) -> int:
     )
 
 
+def vanished(view: View, device: DeviceID, policy: Policy) -> bool:
+    """Return whether the device's manager shows what it has, and this is not among it any more.
+
+    Where the manager chooses, a name stands for no device in particular.
+    """
+    fabric = naming.fabric_of(device, policy)
+    inventory = view.inventory(fabric) if fabric is not None else None
+    return inventory is not None and not inventory.traits.chooses_device and view.physical(device) is None
+
+
 def busy(view: View, resource: ComposableResource) -> bool:
     """Return whether a resource must stay: recorded, held, claimed, or asked for by somebody else."""
     if resource.record is not None or resource.holder:

@@ -20,7 +20,7 @@ SLICE_DEVICES_MAX = 64
 CLAIM_DEVICES_MAX = 32
 
 
-class DeviceModel(msgspec.Struct, frozen=True, rename="kebab"):
+class DeviceModel(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
     """A model of device, as an entry of CoHDI's `device-info` describes it."""
 
     index: int
@@ -40,7 +40,7 @@ class DeviceModel(msgspec.Struct, frozen=True, rename="kebab"):
         return self.driver_name == DRIVER
 
 
-class NodeGroup(msgspec.Struct, frozen=True, rename="camel"):
+class NodeGroup(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """Nodes that can be added, and what one of them would have."""
 
     name: str
@@ -49,7 +49,7 @@ class NodeGroup(msgspec.Struct, frozen=True, rename="camel"):
     max_size: int = 10
 
 
-class Policy(msgspec.Struct, frozen=True, rename="camel"):
+class Policy(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """Everything an operator may choose. Durations are in seconds."""
 
     models: tuple[DeviceModel, ...] = ()

@@ -10,7 +10,7 @@ from jackfield.model.fabric import Traits
 from jackfield.model.meta import Object
 from jackfield.model.names import FabricName, Key, NodeName, PhysicalID, Seconds, named
 from jackfield.model.node import NODE_GROUP, Node
-from jackfield.model.pod import PodCondition
+from jackfield.model.pod import Pod, PodCondition
 from jackfield.model.view import ObjectChanged
 from jackfield.ports import Changed, Deleted, Synced
 from jackfield.testing.builders import (
@@ -265,6 +265,16 @@ def test_a_device_that_one_resource_gives_back_and_another_has_is_the_others(ord
     assert store.resource_with(FABRIC, PhysicalID("x")) == having
     store.remove(leaving)
     assert store.resource_with(FABRIC, PhysicalID("x")) == having
+
+
+def test_what_was_heard_of_is_found_by_kind_and_key() -> None:
+    user = claim("c")
+    store = world(user, node())
+    assert store.known(ResourceClaim, user.key) == user
+    assert store.known(ResourceClaim, Key("other", "c")) is None
+    assert store.known(Pod, user.key) is None
+    store.remove(user)
+    assert store.known(ResourceClaim, user.key) is None
 
 
 def test_slices_are_found_by_pool_by_device_and_by_uuid() -> None:

@@ -9,8 +9,10 @@ from jackfield.model.device import Device
 from jackfield.model.gates import Gate, Gates
 from jackfield.model.meta import Object, ObjectMeta
 from jackfield.model.names import Time
+from jackfield.model.plan import Plan, Waiting
 from jackfield.model.policy import FAILED, READY, Policy
 from jackfield.model.slice import ResourcePool, ResourceSlice, ResourceSliceSpec
+from jackfield.model.view import InventoryChanged, ObjectChanged, View
 from jackfield.testing import builders as b
 
 ALL = Gates("v1.36.4")
@@ -168,3 +170,47 @@ def test_a_schedulers_gate_shows_in_what_it_writes(
     assert finding.grave
     assert "kube-scheduler" in finding.remedy
     assert "DRADeviceBindingConditions=true" in finding.remedy
+
+
+HASTY = claimed(stamped=True)
+FREE = replace(HASTY, status=replace(HASTY.status, allocation=None))
+
+
+def test_what_a_scheduler_lacks_is_waited_for_on_the_claim_that_shows_it() -> None:
+    view = b.world(offered(READY), HASTY)
+    plan = gates.decide(ALL, view, HASTY.key, Policy(), b.NOW)
+    finding = gates.scheduler(view, HASTY, ALL)
+    assert finding is not None
+    assert plan == Plan(waiting=(Waiting("claim/default/c", "SchedulerGate", str(finding)),))
+
+
+@pytest.mark.parametrize(
+    "view",
+    [b.world(offered(READY), claimed(READY, stamped=True)), b.world(offered(READY))],
+    ids=["nothing amiss", "the claim is gone"],
+)
+def test_where_nothing_shows_nothing_is_waited_for(view: View) -> None:
+    assert gates.decide(ALL, view, HASTY.key, Policy(), b.NOW) == Plan()
+
+
+WAKES: dict[str, tuple[Object | None, Object | None, bool]] = {
+    "allocated just now": (FREE, HASTY, True),
+    "allocated before we looked": (None, HASTY, False),
+    "allocated before": (HASTY, HASTY, False),
+    "not yet": (FREE, FREE, False),
+    "no more": (HASTY, FREE, False),
+    "gone": (HASTY, None, False),
+    "another kind": (b.node(), b.node(), False),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "woken"), WAKES.values(), ids=WAKES)
+def test_only_an_allocation_that_is_seen_to_happen_tells_about_the_scheduler_of_today(
+    old: Object | None, new: Object | None, *, woken: bool
+) -> None:
+    keys = gates.wakes(b.world(), Policy(), ObjectChanged(old, new))
+    assert keys == ((HASTY.key,) if woken else ())
+
+
+def test_what_is_no_object_tells_nothing_about_a_scheduler() -> None:
+    assert gates.wakes(b.world(), Policy(), InventoryChanged(b.FABRIC, (), ())) == ()

@@ -25,9 +25,20 @@ from jackfield.model.claim import (
     ResourceClaim,
     ResourceClaimSpec,
 )
+from jackfield.model.fabric import Order
 from jackfield.model.lease import Lease
 from jackfield.model.meta import Object, ObjectMeta
-from jackfield.model.names import FabricName, Key, ModelName, NodeName, Seconds, Version, named, seconds
+from jackfield.model.names import (
+    FabricName,
+    Key,
+    ModelName,
+    NodeName,
+    OrderID,
+    Seconds,
+    Version,
+    named,
+    seconds,
+)
 from jackfield.model.namespace import Namespace
 from jackfield.model.node import HEARTBEATS, Node, NodeSpec, NodeStatus, Taint
 from jackfield.model.plan import AnyAction, Waiting
@@ -186,9 +197,8 @@ def test_other_peoples_nodes_and_their_pods_are_left_alone() -> None:
         await site.cluster.create(
             Node(metadata=ObjectMeta(name="real"), status=NodeStatus(amounts, amounts))  # a real kubelet's
         )
-        pod = Pod(
-            metadata=ObjectMeta(name="p", namespace="default"), spec=PodSpec(node_name=NodeName("real"))
-        )
+        spec = PodSpec(node_name=NodeName("real"), containers=(Container("main", "none"),))
+        pod = Pod(metadata=ObjectMeta(name="p", namespace="default"), spec=spec)
         await site.cluster.create(pod)
         async with site.hardware():
             await site.wait(100)
@@ -252,6 +262,21 @@ def test_a_drivers_slice_of_an_earlier_life_says_what_is_there_now() -> None:
             assert names == ["local-0", "local-1", "local-2"]
 
     play(scene)
+
+
+@pytest.mark.parametrize("after", [1.0, 6.0], ids=["while it is attached", "before it is seen"])
+def test_hardware_that_is_switched_off_leaves_nothing_on_its_way(after: float) -> None:
+    async def main() -> None:
+        site = Site(Hasty(20.0))
+        async with site.hardware() as hardware:
+            order = Order(OrderID("a"), RACK, N1, MODEL)
+            hardware.managers[RACK].attach(order, site.clock.now())
+            await site.wait(after)
+            assert not hardware.hosts[N1].seen()
+        await site.wait(0.1)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(main())
 
 
 # --- the whole of it, in real time, with the manager on the other side of a socket

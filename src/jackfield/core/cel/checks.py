@@ -3,13 +3,16 @@
 Knows the rules and their words. Must not know devices.
 """
 
-import math
-from collections.abc import Callable, Iterator, Mapping
-from typing import Final, NoReturn
+from collections.abc import Iterator
+from typing import Final
 
-from jackfield.core.cel import formatting, library, regex, times
+from jackfield.core.cel import formatting, library, regex
 from jackfield.core.cel.conversions import CONVERSIONS
+from jackfield.core.cel.declarations import TYPES, UNDEFINED
 from jackfield.core.cel.faults import CelError, CompileError
+from jackfield.core.cel.frontend import refused
+from jackfield.core.cel.operators import KEYS
+from jackfield.core.cel.parser import Mistake
 from jackfield.core.cel.syntax import (
     Call,
     Checked,
@@ -22,116 +25,104 @@ from jackfield.core.cel.syntax import (
     children,
     walk,
 )
+from jackfield.core.cel.unify import shown, unwrapped
+from jackfield.core.cel.values import TypeValue, go_name
 
-_DEVICE_TYPE: Final = "kubernetes.DRADevice"
 _ANSWERS: Final = ("bool", "any")
-_INSTANTIATION: Final = "program instantiation failed: "
-_PARSERS: Final[Mapping[str, Callable[[str], object]]] = {
-    "duration": times.parse_duration,
-    "timestamp": times.parse_timestamp,
-    "matches": regex.pattern,
-}
 _NOT_CONSTANT: Final = object()
+_NAMES: Final = {
+    "any": "google.protobuf.Any",
+    "duration": "google.protobuf.Duration",
+    "timestamp": "google.protobuf.Timestamp",
+}
+"""What Kubernetes calls a type where it does not speak of the checker's."""
+
+Wrong = Iterator[tuple[Expr, str]]
 
 
 def check(checked: Checked, *, lists: bool) -> None:
     """Raise CompileError where Kubernetes would refuse an expression that passed the type checker."""
-    for expr in walk(checked.expr):
-        _check_node(checked, expr)
-    _check_literals(checked, checked.expr)
+    nodes = walk(checked.expr)
+    wrong = [*(one for node in nodes for one in _arguments(checked, node)), *_literals(checked)]
+    if wrong:
+        raise refused(checked.source, [Mistake(checked.positions[node.id], words) for node, words in wrong])
     answer = checked.type_of(checked.expr)
     if answer.name not in _ANSWERS and not (lists and answer.name == "dyn"):
-        raise CompileError(f"must evaluate to bool or the unknown type, not {answer}")
-    for expr in walk(checked.expr):
-        _instantiate(expr)
+        raise CompileError(f"must evaluate to bool or the unknown type, not {full_name(answer)}")
+    try:
+        for node in nodes:
+            _instantiate(node)
+    except CelError as error:
+        raise CompileError(f"program instantiation failed: {error}") from error
 
 
-def refuse(checked: Checked, expr: Expr, words: str) -> NoReturn:
-    """Raise CompileError that points at a node, as Kubernetes does."""
-    line, column = checked.place(expr)
-    text = checked.source.split("\n")[line - 1]
-    raise CompileError(
-        f"compilation failed: ERROR: <input>:{line}:{column}: {words}\n | {text}\n | {'.' * (column - 1)}^"
-    )
+def full_name(static: Type) -> str:
+    """Return a type as Kubernetes calls it outside of its checker."""
+    name = _NAMES.get(static.name, static.name)
+    return f"{name}({', '.join(map(full_name, static.params))})" if static.params else name
 
 
-def _check_node(checked: Checked, expr: Expr) -> None:
+def _arguments(checked: Checked, expr: Expr) -> Wrong:
     match expr:
-        case Const(value=float() as value) if math.isinf(value):
-            refuse(checked, expr, "invalid double literal")
-        case Call(function="flatten"):
-            inner = checked.type_of(expr.operands[0])
-            if (
-                inner.name == "list"
-                and inner.params
-                and inner.params[0].name not in ("list", "dyn")
-                and not _free(inner)
-            ):
-                words = f"found no matching overload for 'flatten' applied to '{inner}.()'"
-                refuse(checked, expr, words)
-        case Call(function="duration" | "timestamp" | "matches"):
-            _check_argument(checked, expr)
+        case Call(function="duration" | "timestamp" | "matches", args=(Const(value=value) as argument, *_)):
+            # For the global form of matches that is the text, not the pattern.
+            reader = regex.pattern if expr.function == "matches" else library.function(expr.function)
+            try:
+                reader(value)
+            except CelError:
+                yield argument, f"invalid {expr.function} argument"
         case Call(function="format", target=Const(value=str() as form), args=(ListExpr() as args,)):
-            _check_format(checked, expr, form, args)
+            yield from _format(checked, expr, form, args)
         case _:
             pass
 
 
-def _free(static: Type) -> bool:
-    return static.params[0].name.startswith("~")
-
-
-def _check_argument(checked: Checked, expr: Call) -> None:
-    # Kubernetes looks at the first argument, which for the global form of matches is the text, not the pattern.
-    argument = expr.args[0] if expr.args else None
-    if not isinstance(argument, Const) or not isinstance(argument.value, str):
-        return
-    try:
-        _PARSERS[expr.function](argument.value)
-    except CelError:
-        refuse(checked, argument, f"invalid {expr.function} argument")
-
-
-def _check_format(checked: Checked, expr: Call, form: str, args: ListExpr) -> None:
+def _format(checked: Checked, expr: Call, form: str, args: ListExpr) -> Wrong:
     used = 0
     try:
         for part in formatting.parts(form, len(args.items)):
             if isinstance(part, formatting.Clause):
-                _check_clause(checked, part.verb, args.items[part.index])
+                found = list(_clause(checked, part.verb, args.items[part.index]))
+                if found:
+                    yield found[0]
+                    return
                 used += 1
     except CelError as error:
-        refuse(checked, expr, str(error))
+        yield expr, str(error)
+        return
     if used < len(args.items):
-        words = f"too many arguments supplied to string.format (expected {used}, got {len(args.items)})"
-        refuse(checked, expr, words)
+        yield expr, f"too many arguments supplied to string.format (expected {used}, got {len(args.items)})"
 
 
-def _check_clause(checked: Checked, verb: str, arg: Expr) -> None:
-    name = checked.type_of(arg).name
-    if name == "dyn" or name.startswith("~"):
-        return
-    if name not in formatting.ACCEPTED[verb]:
-        refuse(checked, arg, formatting.refusal(verb, "google.protobuf.Any" if name == "any" else name))
-    if verb == "s" and name in ("list", "map"):
-        for one in children(arg) if isinstance(arg, ListExpr | MapExpr) else ():
-            _check_clause(checked, verb, one)
+def _clause(checked: Checked, verb: str, arg: Expr) -> Wrong:
+    waiting = [arg]
+    while waiting:
+        one = waiting.pop()
+        name = checked.type_of(one).name
+        if name != "dyn" and name not in formatting.ACCEPTED[verb]:
+            yield one, formatting.refusal(verb, _NAMES.get(name, name))
+        if verb == "s" and isinstance(one, ListExpr | MapExpr):
+            waiting.extend(reversed(children(one)))
 
 
-def _check_literals(checked: Checked, expr: Expr) -> None:
+def _literals(checked: Checked) -> Wrong:
     """All items of a list, keys of a map and values of a map have one type, except within a format."""
-    if isinstance(expr, Call) and expr.function == "format":
-        return
-    for group in _groups(expr):
-        wanted: Type | None = None
-        for one, optional in group:
-            found = checked.type_of(one)
-            if optional and found.params:
-                found = found.params[0]
-            if wanted is not None and found != wanted:
-                refuse(checked, one, f"expected type '{wanted}' but found '{found}'")
-            wanted = wanted or found
-    for child in children(expr):
-        _check_literals(checked, child)
+    waiting = [checked.expr]
+    while waiting:
+        expr = waiting.pop()
+        if isinstance(expr, Call) and expr.function == "format":
+            continue
+        waiting.extend(children(expr))
+        for group in _groups(expr):
+            types = [(one, _part(checked.type_of(one), optional=optional)) for one, optional in group]
+            for one, found in types[1:]:
+                if found != types[0][1]:
+                    yield one, f"expected type '{shown(types[0][1])}' but found '{shown(found)}'"
+                    break
+
+
+def _part(static: Type, *, optional: bool) -> Type:
+    return unwrapped(static.params[0] if optional and static.params else static)
 
 
 def _groups(expr: Expr) -> Iterator[list[tuple[Expr, bool]]]:
@@ -146,30 +137,29 @@ def _groups(expr: Expr) -> Iterator[list[tuple[Expr, bool]]]:
 
 
 def _instantiate(expr: Expr) -> None:
-    """Compute what Kubernetes computes when it makes a program of the expression."""
+    """Compute what Kubernetes computes when it makes a program of the expression; raises CelError."""
     match expr:
-        case Ident(name=name) if name == _DEVICE_TYPE:
-            raise CompileError(f"{_INSTANTIATION}reference to undefined type: {_DEVICE_TYPE}")
+        case Ident(name=name) if name in UNDEFINED:
+            raise CelError(f"reference to undefined type: {name}")
         case Call(function="find" | "findAll", args=(Const(value=str() as text), *_)):
-            try:
-                regex.pattern(text)
-            except regex.PatternError as error:
-                raise CompileError(f"{_INSTANTIATION}{error}") from error
+            regex.pattern(text)
+        case Call(function="_[_]" | "_[?_]", args=(_, key)):
+            value = TypeValue(key.name) if isinstance(key, Ident) and key.name in TYPES else _folded(key)
+            if value is not _NOT_CONSTANT and type(value) not in KEYS:
+                raise CelError(f"invalid qualifier type: {go_name(value)}")
         case Call(function=function) if function in CONVERSIONS:
-            try:
-                _folded(expr)
-            except CelError as error:
-                raise CompileError(f"{_INSTANTIATION}{error}") from error
+            _folded(expr)
         case _:
             pass
 
 
 def _folded(expr: Expr) -> object:
-    if isinstance(expr, Const):
-        return expr.value
-    if not isinstance(expr, Call) or expr.function not in CONVERSIONS:
-        return _NOT_CONSTANT
-    args = [_folded(one) for one in expr.operands]
-    if any(one is _NOT_CONSTANT for one in args):
-        return _NOT_CONSTANT
-    return args[0] if expr.function == "dyn" else library.function(expr.function)(*args)
+    """Return the value of conversions of a literal, one within the other, or that there is none."""
+    calls: list[str] = []
+    while isinstance(expr, Call) and expr.function in CONVERSIONS and len(expr.operands) == 1:
+        calls.append(expr.function)
+        expr = expr.operands[0]
+    value = expr.value if isinstance(expr, Const) else _NOT_CONSTANT
+    for name in reversed(calls if value is not _NOT_CONSTANT else ()):
+        value = value if name == "dyn" else library.function(name)(value)
+    return value

@@ -8,6 +8,7 @@ from typing import Final, assert_never
 
 import msgspec
 
+from jackfield.core.cel.deep import Task, run
 from jackfield.core.cel.operand import Estimate, Node
 from jackfield.core.cel.prices import price
 from jackfield.core.cel.shapes import Bind, shape
@@ -24,6 +25,7 @@ from jackfield.core.cel.syntax import (
     Message,
     Select,
     Type,
+    children,
 )
 
 _LIST, _MAP, _MESSAGE = exactly(10), exactly(30), exactly(40)
@@ -100,13 +102,17 @@ class Estimator:
 
     # --- what it costs
 
-    def cost(self, expr: Expr) -> Range:
+    def cost(self, expr: Expr) -> Task[Range]:
         """Return what a node and all below it cost."""
+        if isinstance(expr, Const):
+            return _FREE
+        if isinstance(expr, Ident):
+            return self._ident(expr)
+        found: Range = yield self._rule(expr)
+        return found
+
+    def _rule(self, expr: Select | Call | ListExpr | MapExpr | Message | Comprehension) -> Task[Range]:
         match expr:
-            case Const():
-                return _FREE
-            case Ident(name=name):
-                return self._ident(expr, name)
             case Select():
                 return self._select(expr)
             case Call():
@@ -115,50 +121,50 @@ class Estimator:
                 return self._list(expr)
             case MapExpr():
                 return self._map(expr)
-            case Message(values=values):
-                return _total(self.cost(one) for one in values) + _MESSAGE
+            case Message():
+                return self._message(expr)
             case Comprehension():
-                found = shape(expr)
-                return self._bind(expr, found) if isinstance(found, Bind) else self._comprehension(expr)
+                bind = shape(expr)
+                return self._bind(expr, bind) if isinstance(bind, Bind) else self._comprehension(expr)
             case _ as never:
                 assert_never(never)
 
-    def _ident(self, expr: Ident, name: str) -> Range:
+    def _ident(self, expr: Ident) -> Range:
         local = self._local(expr)
-        if local is not None:
-            if local.path is not None:
-                self._paths[expr.id] = local.path
-            return ONE
-        root, *fields = name.split(".") if name.startswith("device.") else (name,)
-        path = Path([root], 1)
-        for field in fields:
-            path = path.append(field)
-        self._paths[expr.id] = path
-        # The parser makes one variable of a dotted name; Kubernetes pays for each part.
-        return exactly(1 + len(fields))
+        if local is None:
+            self._paths[expr.id] = Path([expr.name], 1)
+        elif local.path is not None:
+            self._paths[expr.id] = local.path
+        return ONE
 
-    def _select(self, expr: Select) -> Range:
-        cost = self.cost(expr.operand)
+    def _select(self, expr: Select) -> Task[Range]:
+        cost: Range = yield self.cost(expr.operand)
         if expr.test:
             return cost
-        operand = self._checked.type_of(expr.operand).name
-        if operand in _COUNTED or operand.startswith("~"):
+        if self._checked.type_of(expr.operand).name in _COUNTED:
             cost += ONE
         self._paths[expr.id] = (self._path(expr.operand) or Path([], 0)).append(expr.field)
         return cost
 
-    def _list(self, expr: ListExpr) -> Range:
+    def _message(self, expr: Message) -> Task[Range]:
+        cost = _MESSAGE
+        for one in children(expr):
+            cost += yield self.cost(one)
+        return cost
+
+    def _list(self, expr: ListExpr) -> Task[Range]:
         cost, item = _LIST, EMPTY
         for one in expr.items:
-            cost += self.cost(one)
+            cost += yield self.cost(one)
             item = item.union(self._size(one) or UNKNOWN)
         self._entries[expr.id] = Entries("list", ONE, item if expr.items else _FREE)
         return cost
 
-    def _map(self, expr: MapExpr) -> Range:
+    def _map(self, expr: MapExpr) -> Task[Range]:
         cost, key, value = _MAP, EMPTY, EMPTY
         for entry in expr.entries:
-            cost += self.cost(entry.key) + self.cost(entry.value)
+            cost += yield self.cost(entry.key)
+            cost += yield self.cost(entry.value)
             key = key.union(self._size(entry.key) or UNKNOWN)
             value = value.union(self._size(entry.value) or UNKNOWN)
         self._entries[expr.id] = Entries("map", key, value) if expr.entries else Entries("map", _FREE, _FREE)
@@ -166,12 +172,13 @@ class Estimator:
 
     # --- loops
 
-    def _bind(self, expr: Comprehension, bind: Bind) -> Range:
-        cost = self.cost(expr.range) + self.cost(bind.init)
+    def _bind(self, expr: Comprehension, bind: Bind) -> Task[Range]:
+        cost: Range = yield self.cost(expr.range)
+        cost += yield self.cost(bind.init)
         self._push(
             bind.name, Local(self._path(bind.init), self._size(bind.init), self._entries_of(bind.init))
         )
-        cost += self.cost(bind.result)
+        cost += yield self.cost(bind.result)
         self._copy(expr, bind.result)
         self._locals[bind.name].pop()
         return cost
@@ -191,18 +198,19 @@ class Estimator:
             path = self._path(expr.range) or Path([], 0)
             self._push(name, Local(path.append(step), size))
 
-    def _comprehension(self, expr: Comprehension) -> Range:
-        cost = self.cost(expr.range) + self.cost(expr.init)
+    def _comprehension(self, expr: Comprehension) -> Task[Range]:
+        cost: Range = yield self.cost(expr.range)
+        cost += yield self.cost(expr.init)
         self._push(
             expr.accu_var, Local(self._path(expr.init), self._size(expr.init), self._entries_of(expr.init))
         )
         self._push_loop(expr)
-        each = self.cost(expr.condition)
-        each = self.cost(expr.step) + each
+        each: Range = yield self.cost(expr.condition)
+        each += yield self.cost(expr.step)
         self._locals[expr.iter_var].pop()
         if expr.iter_var2:
             self._locals[expr.iter_var2].pop()
-        cost += self.cost(expr.result)
+        cost += yield self.cost(expr.result)
         self._locals[expr.accu_var].pop()
         count = self._size(expr.range) or UNKNOWN
         # A macro begins with an empty list or map, or with a truth or a number.
@@ -214,20 +222,20 @@ class Estimator:
 
     # --- calls
 
-    def _call(self, expr: Call) -> Range:
+    def _call(self, expr: Call) -> Task[Range]:
         if expr.function == "dyn":
-            cost = self.cost(expr.args[0]) + ONE
+            found: Range = yield self.cost(expr.args[0])
             self._copy(expr, expr.args[0])
-            return cost
+            return found + ONE
         costs: list[Range] = []
         args: list[Node] = []
         for one in expr.args:
             # In turn: what is known of one may change with the cost of the next, as paths share their room.
-            costs.append(self.cost(one))
+            costs.append((yield self.cost(one)))
             args.append(self._node(one))
         cost, target = _FREE, None
         if expr.target is not None:
-            cost = self.cost(expr.target)
+            cost = yield self.cost(expr.target)
             target = self._node(expr.target)
         worst, size = EMPTY, None
         for overload in self._checked.overloads[expr.id]:
@@ -280,7 +288,7 @@ class Estimator:
 
 def cost_max(checked: Checked) -> int:
     """Return what an expression costs at most."""
-    return Estimator(checked).cost(checked.expr).high
+    return run(Estimator(checked).cost(checked.expr)).high
 
 
 def _total(costs: Iterable[Range]) -> Range:

@@ -1,14 +1,18 @@
 """What a DRA expression may mention: variables, types and functions, as Kubernetes 1.36 declares them.
 
 Knows signatures. Must not know what any function does. A member is written `Type::name(args) result`, a function
-that is none `name(args) result`; single capital letters stand for any type.
+that is none `name(args) result`; single capital letters stand for any type. Where somebody looks at the name of an
+overload, it stands before the signature. The order is Kubernetes' own, since the first overload that fits decides.
 """
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
-Json = Mapping[str, object]
+import msgspec
+
+from jackfield.core.cel.syntax import Type
 
 _NAMES: Final = {
     "Quantity": "kubernetes.Quantity",
@@ -24,6 +28,143 @@ _NAMES: Final = {
     "ResourceCheck": "kubernetes.authorization.ResourceCheck",
     "Decision": "kubernetes.authorization.Decision",
 }
+
+_ORDERED: Final = (
+    *(("bool", "bool"), ("int", "int"), ("int", "double"), ("int", "uint")),
+    *(("uint", "uint"), ("uint", "double"), ("uint", "int")),
+    *(("double", "double"), ("double", "int"), ("double", "uint")),
+    *(("string", "string"), ("bytes", "bytes"), ("timestamp", "timestamp"), ("duration", "duration")),
+)
+_OPERATORS: Final = """
+!_(bool) bool
+-_(double) double
+-_(int) int
+in_list: @in(A, list(A)) bool
+in_map: @in(A, map(A, B)) bool
+@not_strictly_false(bool) bool
+_&&_(bool, bool) bool
+_||_(bool, bool) bool
+_?_:_(bool, A, A) A
+_==_(A, A) bool
+_!=_(A, A) bool
+_%_(int, int) int
+_%_(uint, uint) uint
+_*_(double, double) double
+_*_(int, int) int
+_*_(uint, uint) uint
+add_bytes: _+_(bytes, bytes) bytes
+_+_(double, double) double
+_+_(duration, duration) duration
+_+_(duration, timestamp) timestamp
+_+_(timestamp, duration) timestamp
+_+_(int, int) int
+add_list: _+_(list(A), list(A)) list(A)
+add_string: _+_(string, string) string
+_+_(uint, uint) uint
+_-_(double, double) double
+_-_(duration, duration) duration
+_-_(int, int) int
+_-_(timestamp, duration) timestamp
+_-_(timestamp, timestamp) duration
+_-_(uint, uint) uint
+_/_(double, double) double
+_/_(int, int) int
+_/_(uint, uint) uint
+index_list: _[_](list(A), int) A
+index_map: _[_](map(A, B), A) B
+_[_](optional(list(V)), int) optional(V)
+_[_](optional(map(K, V)), K) optional(V)
+_[?_](list(V), int) optional(V)
+_[?_](optional(list(V)), int) optional(V)
+_[?_](map(K, V), K) optional(V)
+_[?_](optional(map(K, V)), K) optional(V)
+""" + "\n".join(
+    f"{operator}({left}, {right}) bool"
+    for operator in ("_<_", "_<=_", "_>_", "_>=_")
+    for left, right in _ORDERED
+)
+
+_STANDARD: Final = """
+bool(bool) bool
+bool(string) bool
+bytes(bytes) bytes
+bytes(string) bytes
+double(double) double
+double(int) double
+double(string) double
+double(uint) double
+duration(duration) duration
+duration(int) duration
+duration(string) duration
+dyn(A) dyn
+int(int) int
+int(double) int
+int(duration) int
+int(string) int
+int(timestamp) int
+int(uint) int
+string(string) string
+string(bool) string
+string(bytes) string
+string(double) string
+string(duration) string
+string(int) string
+string(timestamp) string
+string(uint) string
+string(IP) string
+string(CIDR) string
+timestamp(timestamp) timestamp
+timestamp(int) timestamp
+timestamp(string) timestamp
+type(A) type(A)
+uint(uint) uint
+uint(double) uint
+uint(int) uint
+uint(string) uint
+size(bytes) int
+bytes::size() int
+size(list(A)) int
+list(A)::size() int
+size(map(A, B)) int
+map(A, B)::size() int
+size(string) int
+string::size() int
+string::contains(string) bool
+string::endsWith(string) bool
+string::startsWith(string) bool
+matches(string, string) bool
+string::matches(string) bool
+timestamp::getHours() int
+timestamp::getHours(string) int
+duration::getHours() int
+timestamp::getMinutes() int
+timestamp::getMinutes(string) int
+duration::getMinutes() int
+timestamp::getSeconds() int
+timestamp::getSeconds(string) int
+duration::getSeconds() int
+timestamp::getMilliseconds() int
+timestamp::getMilliseconds(string) int
+duration::getMilliseconds() int
+""" + "\n".join(
+    f"timestamp::{name}({zone}) int"
+    for name in ("getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear", "getFullYear", "getMonth")
+    for zone in ("", "string")
+)
+
+_OPTIONALS: Final = """
+optional.of(V) optional(V)
+optional.ofNonZeroValue(V) optional(V)
+optional.none() optional(V)
+optional(V)::value() V
+optional(V)::hasValue() bool
+optional(V)::or(optional(V)) optional(V)
+optional(V)::orValue(V) V
+list(V)::first() optional(V)
+list(V)::last() optional(V)
+optional.unwrap(list(optional(V))) list(V)
+list(optional(V))::unwrapOpt() list(V)
+"""
 
 _QUANTITY: Final = """
 quantity(string) Quantity
@@ -147,11 +288,25 @@ string::format(list(dyn)) string
 strings.quote(string) string
 """
 
-_MORE: Final = """
-optional.unwrap(list(optional(V))) list(V)
-list(optional(V))::unwrapOpt() list(V)
-dyn::includes(dyn) bool
-"""
+_SORTED: Final = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
+_COLLECTIONS: Final = "\n".join(
+    [
+        "list(list(T))::flatten() list(T)",
+        "list(dyn)::flatten(int) list(dyn)",
+        "list(T)::distinct() list(T)",
+        "list(T)::reverse() list(T)",
+        "list(T)::slice(int, int) list(T)",
+        "lists.range(int) list(int)",
+        *(f"list({one})::sort() list({one})" for one in _SORTED),
+        *(f"list(T)::@sortByAssociatedKeys(list({one})) list(T)" for one in _SORTED),
+        "sets.contains(list(T), list(T)) bool",
+        "sets.equivalent(list(T), list(T)) bool",
+        "sets.intersects(list(T), list(T)) bool",
+        "cel.@mapInsert(map(K, V), K, V) map(K, V)",
+        "cel.@mapInsert(map(K, V), map(K, V)) map(K, V)",
+        "dyn::includes(dyn) bool",
+    ]
+)
 
 # Nothing in DRA yields an authorizer, but Kubernetes declares these, so that `attribute.allowed()` passes its checker.
 _AUTHORIZATION: Final = """
@@ -172,87 +327,66 @@ Decision::error() string
 Decision::reason() string
 """
 
-_ORDERED: Final = ("bool", "int", "uint", "double", "string", "bytes", "timestamp", "duration")
-_MIXED: Final = (
-    ("int", "uint"),
-    ("int", "double"),
-    ("uint", "int"),
-    ("uint", "double"),
-    ("double", "int"),
-    ("double", "uint"),
-)
-_REDECLARED: Final = ("_<_", "_<=_", "_>_", "_>=_", "string")
-"""Standard functions that have more overloads here; a function cannot be added to, only declared again."""
-_OPERATORS: Final = "\n".join(
-    f"{operator}({left}, {right}) bool"
-    for operator in _REDECLARED[:-1]
-    for left, right in (*((one, one) for one in _ORDERED), *_MIXED)
-)
-_CONVERSIONS: Final = "\n".join(
-    f"string({one}) string"
-    for one in ("bool", "bytes", "double", "duration", "int", "string", "timestamp", "uint", "IP", "CIDR")
+_LINE: Final = re.compile(
+    r"(?:(?P<id>\w+): )?(?:(?P<target>[^:]+|\S+\))::)?(?P<name>[^(:]+|_\?_:_)\((?P<args>.*)\) (?P<result>\S.*)"
 )
 
-_LINE: Final = re.compile(r"(?:(?P<target>.+)::)?(?P<name>[\w.<>=]+)\((?P<args>.*?)\) (?P<result>.+)")
+
+class Overload(msgspec.Struct, frozen=True):
+    """One signature of a function; the target of a member is its first argument."""
+
+    id: str
+    member: bool
+    args: tuple[Type, ...]
+    result: Type
+    params: tuple[str, ...]
+    """The type parameters in it, which stand for any type."""
 
 
-def config(*, lists: bool) -> Json:
-    """Return the environment for cel-expr-python; with `lists`, attributes may hold lists."""
-    value = "dyn" if lists else "any"
-    return {
-        "name": "dra",
-        "stdlib": {"exclude_functions": [{"name": name} for name in _REDECLARED]},
-        "extensions": [
-            {"name": "bindings"},
-            {"name": "optional", "version": 2},
-            {"name": "two-var-comprehensions"},
-            {"name": "sets"},
-            {"name": "lists", "version": 2},
-        ],
-        "variables": [
-            {"name": "device", "type_name": "kubernetes.DRADevice"},
-            {"name": "device.attributes", **_type(f"map(string, map(string, {value}))")},
-            {"name": "device.capacity", **_type("map(string, map(string, Quantity))")},
-            {"name": "net.IP", "type_name": "type", "params": [_type("IP")]},
-            {"name": "net.CIDR", "type_name": "type", "params": [_type("CIDR")]},
-        ],
-        "functions": _functions(),
-    }
+Functions = Mapping[str, tuple[Overload, ...]]
 
 
-def _functions() -> list[Json]:
-    tables = (_QUANTITY, _SEMVER, _LISTS, _REGEX, _NETWORK, _FORMAT, _STRINGS, _MORE, _AUTHORIZATION)
-    functions: dict[str, list[Json]] = {}
-    for line in "\n".join((*tables, _OPERATORS, _CONVERSIONS)).split("\n"):
-        if not line:
-            continue
-        shape = _LINE.fullmatch(line)
-        assert shape is not None, line
-        overloads = functions.setdefault(shape["name"], [])
-        overload: dict[str, object] = {
-            "id": "_".join((shape["name"], *_names(shape["target"] or "", shape["args"]))),
-            "args": [_type(one) for one in _split(shape["args"])],
-            "return": _type(shape["result"]),
-        }
-        if shape["target"]:
-            overload["target"] = _type(shape["target"])
-        overloads.append(overload)
-    return [{"name": name, "overloads": overloads} for name, overloads in functions.items()]
+@lru_cache(maxsize=1)
+def functions() -> Functions:
+    """Return all functions there are, by name."""
+    tables = (
+        *(_OPERATORS, _STANDARD, _OPTIONALS, _QUANTITY, _SEMVER, _LISTS, _REGEX, _NETWORK, _FORMAT, _STRINGS),
+        *(_COLLECTIONS, _AUTHORIZATION),
+    )
+    found: dict[str, list[Overload]] = {}
+    for line in "\n".join(tables).split("\n"):
+        if line:
+            name, overload = _overload(line)
+            found.setdefault(name, []).append(overload)
+    return {name: tuple(overloads) for name, overloads in found.items()}
 
 
-def _names(*types: str) -> list[str]:
-    """Return the types of a signature as parts of its overload's name."""
-    return [one.strip() for text in types for one in _split(text)]
+def _overload(line: str) -> tuple[str, Overload]:
+    shape = _LINE.fullmatch(line)
+    assert shape is not None, line
+    target, name = shape["target"], shape["name"]
+    texts = [*([target] if target else []), *_split(shape["args"])]
+    args, result = tuple(map(type_of, texts)), type_of(shape["result"])
+    params: dict[str, None] = {}
+    for one in (*args, result):
+        _gather(one, params)
+    made = Overload(shape["id"] or "_".join((name, *texts)), bool(target), args, result, tuple(params))
+    return name, made
 
 
-def _type(text: str) -> dict[str, object]:
+def _gather(one: Type, params: dict[str, None]) -> None:
+    if one.name.startswith("~"):
+        params[one.name] = None
+    for inner in one.params:
+        _gather(inner, params)
+
+
+def type_of(text: str) -> Type:
+    """Return the type that a signature names."""
     name, _, rest = text.strip().partition("(")
     if len(name) == 1:
-        return {"type_name": name, "is_type_param": True}
-    found: dict[str, object] = {"type_name": _NAMES.get(name, name)}
-    if rest:
-        found["params"] = [_type(one) for one in _split(rest[:-1])]
-    return found
+        return Type(f"~{name}")
+    return Type(_NAMES.get(name, name), tuple(map(type_of, _split(rest[:-1]))))
 
 
 def _split(text: str) -> list[str]:
@@ -264,4 +398,94 @@ def _split(text: str) -> list[str]:
             parts.append("")
         else:
             parts[-1] += character
-    return [part for part in parts if part.strip()]
+    return [one.strip() for one in parts if one.strip()]
+
+
+# --- names
+
+DEVICE: Final = "kubernetes.DRADevice"
+_PROTOBUF: Final = "google.protobuf."
+_WRAPPERS: Final = {
+    "BoolValue": "bool",
+    "BytesValue": "bytes",
+    "DoubleValue": "double",
+    "FloatValue": "double",
+    "Int32Value": "int",
+    "Int64Value": "int",
+    "UInt32Value": "uint",
+    "UInt64Value": "uint",
+    "StringValue": "string",
+}
+_MESSAGES: Final = {
+    f"{_PROTOBUF}{name}": type_of(text)
+    for name, text in (
+        *((name, f"wrapper({one})") for name, one in _WRAPPERS.items()),
+        *(("Any", "any"), ("Value", "dyn"), ("ListValue", "list(dyn)"), ("Struct", "map(string, dyn)")),
+    )
+}
+TYPES: Final = {
+    **{
+        name: Type(name) for name in ("bool", "bytes", "double", "int", "null_type", "string", "type", "uint")
+    },
+    "list": type_of("list(A)"),
+    "map": type_of("map(A, B)"),
+    "optional_type": Type("optional_type"),
+    "net.IP": Type("net.IP"),
+    "net.CIDR": Type("net.CIDR"),
+    f"{_PROTOBUF}Duration": Type("duration"),
+    f"{_PROTOBUF}Timestamp": Type("timestamp"),
+    f"{_PROTOBUF}Empty": Type(f"{_PROTOBUF}Empty"),
+}
+"""Types that can be named in an expression, and be compared with the type of a value."""
+UNDEFINED: Final = {
+    "duration": Type("duration"),
+    "timestamp": Type("timestamp"),
+    DEVICE: Type(DEVICE),
+    **_MESSAGES,
+}
+"""Types whose names pass the checker, but stand for no value."""
+NULL_VALUE: Final = f"{_PROTOBUF}NullValue.NULL_VALUE"
+
+Variables = Mapping[str, Type]
+
+
+@lru_cache(maxsize=1)
+def variables() -> Variables:
+    """Return the types of all names that an expression may mention outside of its own loops."""
+    named = {name: Type("type", (one,)) for name, one in (*TYPES.items(), *UNDEFINED.items())}
+    return {"device": Type(DEVICE), NULL_VALUE: Type("int"), **named}
+
+
+_DEVICE_FIELDS: Final = {
+    "driver": "string",
+    "allowMultipleAllocations": "bool",
+    "capacity": "map(string, map(string, Quantity))",
+}
+_FIELDS: Final = {
+    "Any": {"type_url": "string", "value": "bytes"},
+    "Duration": {"seconds": "int", "nanos": "int"},
+    "Timestamp": {"seconds": "int", "nanos": "int"},
+    "Empty": {},
+    "ListValue": {"values": "list(dyn)"},
+    "Struct": {"fields": "map(string, dyn)"},
+    "Value": {
+        "null_value": "int",
+        "number_value": "double",
+        "string_value": "string",
+        "bool_value": "bool",
+        "struct_value": "map(string, dyn)",
+        "list_value": "list(dyn)",
+    },
+    **{name: {"value": one} for name, one in _WRAPPERS.items()},
+}
+
+Fields = Mapping[str, Mapping[str, Type]]
+
+
+@lru_cache(maxsize=2)
+def fields(*, lists: bool) -> Fields:
+    """Return the fields of all messages; with `lists`, attributes may hold lists."""
+    value = "dyn" if lists else "any"
+    device = {**_DEVICE_FIELDS, "attributes": f"map(string, map(string, {value}))"}
+    texts = {DEVICE: device, **{f"{_PROTOBUF}{name}": one for name, one in _FIELDS.items()}}
+    return {name: {field: type_of(text) for field, text in one.items()} for name, one in texts.items()}

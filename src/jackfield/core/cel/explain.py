@@ -10,7 +10,7 @@ import msgspec
 
 from jackfield.core.cel import unparse
 from jackfield.core.cel.conversions import text_of
-from jackfield.core.cel.faults import CelError, PanicError
+from jackfield.core.cel.faults import CelError, LimitError, PanicError
 from jackfield.core.cel.meter import metered
 from jackfield.core.cel.paths import steps_of
 from jackfield.core.cel.program import COST_MAX, Program
@@ -21,6 +21,8 @@ from jackfield.core.cel.values import Optional, Semver
 from jackfield.model.quantity import Quantity
 
 _DEVICE_ONLY: Final = 1
+_DEPTH_MAX: Final = 60
+"""Further down nobody follows."""
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -63,6 +65,7 @@ class _Search:
     def __init__(self, program: Program, subject: Subject) -> None:
         self._program = program
         self._subject = subject
+        self._depth = 0
 
     def _value(self, expr: Expr, around: tuple[Comprehension, ...]) -> object:
         for bind in reversed(around):
@@ -72,13 +75,21 @@ class _Search:
 
     def reason(self, expr: Expr, around: tuple[Comprehension, ...], *, wanted: bool) -> Reason | None:
         """Return why a part does not say what is wanted, or None where it does."""
+        self._depth += 1
+        found = self._found(expr, around, wanted=wanted)
+        self._depth -= 1
+        return found
+
+    def _found(self, expr: Expr, around: tuple[Comprehension, ...], *, wanted: bool) -> Reason | None:
         error = ""
         try:
             if self._value(expr, around) is wanted:
                 return None
+        except LimitError as fault:
+            return Reason(unparse.text(expr), wanted, error=str(fault))
         except (CelError, PanicError) as fault:
             error = str(fault)
-        deeper = self._deeper(expr, around, wanted=wanted)
+        deeper = self._deeper(expr, around, wanted=wanted) if self._depth < _DEPTH_MAX else None
         return deeper or Reason(unparse.text(expr), wanted, self._seen(expr, around), error)
 
     def _deeper(self, expr: Expr, around: tuple[Comprehension, ...], *, wanted: bool) -> Reason | None:
@@ -124,12 +135,16 @@ class _Search:
         for bind in around:
             steps = steps_of(bind.init, scope)
             scope |= {bind.accu_var: steps} if steps is not None else {}
-        steps = steps_of(expr, scope)
-        if steps is not None and not (isinstance(expr, Call) and expr.function == "@in"):
-            return [expr] if len(steps) > _DEVICE_ONLY else []
-        if isinstance(expr, Comprehension):
-            return self._parts(expr.range, around)
-        return [part for child in children(expr) for part in self._parts(child, around)]
+        found: list[Expr] = []
+        waiting = [expr]
+        while waiting:
+            one = waiting.pop()
+            steps = steps_of(one, scope)
+            if steps is None or (isinstance(one, Call) and one.function == "@in"):
+                waiting.extend((one.range,) if isinstance(one, Comprehension) else reversed(children(one)))
+            elif len(steps) > _DEVICE_ONLY:
+                found.append(one)
+        return found
 
 
 def _shown(value: object) -> str:

@@ -14,4 +14,4 @@ def library(name: str) -> Any:  # noqa: ANN401 - they have no usable types
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise UnavailableError("CEL expressions need the extra: pip install 'jackfield[cel]'") from error
+        raise UnavailableError("regular expressions need the extra: pip install 'jackfield[cel]'") from error

@@ -12,6 +12,10 @@ class PanicError(Exception):
     """An evaluation went wrong in a way that no operator absorbs."""
 
 
+class LimitError(PanicError):
+    """An evaluation would make more than fits in a memory, which Kubernetes would let it."""
+
+
 class UncertainError(Exception):
     """The fast rendering met something it does not decide; the precise one must."""
 

@@ -11,10 +11,11 @@ from typing import Final
 import msgspec
 
 from jackfield.core.cel.conversions import double_text, text_of
-from jackfield.core.cel.faults import CelError
-from jackfield.core.cel.strings import ESCAPES
-from jackfield.core.cel.values import Duration, Timestamp, TypeValue, UInt, overload, type_name
+from jackfield.core.cel.faults import CelError, LimitError
+from jackfield.core.cel.quoting import quoted
+from jackfield.core.cel.values import Duration, Timestamp, TypeValue, UInt, Unlike, overload, type_name
 
+_NESTED_MAX: Final = 1_000_000
 _DEFAULT_PRECISION: Final = 6
 _PRECISION_MAX: Final = 999
 """Kubernetes has no limit here; many such clauses in a row would fill any memory."""
@@ -145,20 +146,34 @@ def _decoded(value: bytes) -> str:
         raise CelError(f'error during formatting: could not convert argument "{error}" to string') from error
 
 
+def _key(key: object) -> str:
+    if isinstance(key, Unlike):
+        raise CelError(
+            f"error during formatting: no formatting function for map key of type {type_name(key.value)}"
+        )
+    return _nested(key)
+
+
+def _bounded(text: str) -> str:
+    if len(text) > _NESTED_MAX:
+        raise LimitError(f"format makes a text of more than {_NESTED_MAX} characters")
+    return text
+
+
 def _nested(value: object) -> str:
     """Return a value as it would be written in an expression."""
     match value:
         case str():
-            return _quoted(value)
+            return quoted(value)
         case bytes():
-            return f"b{_quoted(_decoded(value))}"
+            return f"b{quoted(_decoded(value))}"
         case float():
-            return f"{value:.6f}" if math.isfinite(value) else _quoted(double_text(value))
+            return f"{value:.6f}" if math.isfinite(value) else quoted(double_text(value))
         case list():
-            return f"[{', '.join(map(_nested, value))}]"
+            return _bounded(f"[{', '.join(map(_nested, value))}]")
         case dict():
-            entries = sorted((_nested(key), _nested(item)) for key, item in value.items())
-            return "{" + ", ".join(f"{key}:{item}" for key, item in entries) + "}"
+            entries = sorted((_key(key), _nested(item)) for key, item in value.items())
+            return _bounded("{" + ", ".join(f"{key}:{item}" for key, item in entries) + "}")
         case Timestamp():
             return f'timestamp("{text_of(value)}")'
         case Duration():
@@ -167,19 +182,6 @@ def _nested(value: object) -> str:
             return _string(value, Clause("s"))
         case _:
             raise CelError(f"error during formatting: no formatting function for {type_name(value)}")
-
-
-def _quoted(text: str) -> str:
-    """Return a text in quotation marks, as Go's %q has it."""
-    return (
-        f'"{"".join(ESCAPES.get(one) or (one if one.isprintable() else _escaped(ord(one))) for one in text)}"'
-    )
-
-
-def _escaped(code: int) -> str:
-    if code < 0x80:  # noqa: PLR2004 - where ASCII ends
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"  # noqa: PLR2004 - where four digits end
 
 
 def _decimal(value: object, clause: Clause) -> str:

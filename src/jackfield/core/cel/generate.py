@@ -1,13 +1,15 @@
-"""Writes a checked expression as Python, twice.
+"""Writes a checked expression as Python.
 
-The fast rendering uses Python's own operators wherever they give CEL's answer and raises where they might not; the
-precise one keeps errors as Kubernetes does. Knows nodes and static types. Must not know devices or functions.
+It uses Python's own operators wherever they give CEL's answer and raises where they might not: then `evaluate`
+decides. Knows nodes and static types. Must not know devices or functions.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Final, assert_never
 
 from jackfield.core.cel import library, operators, runtime
+from jackfield.core.cel.declarations import NULL_VALUE
+from jackfield.core.cel.evaluate import ZEROS
 from jackfield.core.cel.faults import CelError
 from jackfield.core.cel.regex import PatternError, found_in
 from jackfield.core.cel.shapes import Bind, Loop, shape
@@ -23,20 +25,19 @@ from jackfield.core.cel.syntax import (
     Message,
     Select,
 )
-from jackfield.core.cel.values import Duration, TypeValue, UInt
+from jackfield.core.cel.values import TypeValue, UInt
 from jackfield.model.quantity import Quantity
 
 Scope = Mapping[str, str]
 """What each local variable is called in Python, ready to be read."""
 
-_DEVICE: Final = {
-    "device": "s",
-    "device.attributes": "s.attributes",
-    "device.capacity": "s.capacity",
-    "device.driver": "s.driver",
-    "device.allowMultipleAllocations": "s.multiple",
+_GLOBALS: Final = {"device": "s", NULL_VALUE: "0"}
+_FIELDS: Final = {
+    "attributes": "s.attributes",
+    "capacity": "s.capacity",
+    "driver": "s.driver",
+    "allowMultipleAllocations": "s.multiple",
 }
-_FIELDS: Final = ("driver", "allowMultipleAllocations", "attributes", "capacity")
 _OPERATORS: Final = {
     "_==_": "equal",
     "_!=_": "unequal",
@@ -60,37 +61,26 @@ _PYTHON: Final = {"_==_": "==", "_!=_": "!=", "_<_": "<", "_<=_": "<=", "_>_": "
 _PLAIN: Final = ("bool", "int", "uint", "string", "bytes")
 """Types on which Python's comparisons are CEL's."""
 _OPEN: Final = ("any", "dyn")
-_ZEROS: Final = {"uint": UInt(0), "double": 0.0, "duration": Duration(0)}
 _SIZED: Final = ("string", "bytes", "list", "map")
 _QUANTITY: Final = "kubernetes.Quantity"
 _FOLDED: Final = ("quantity", "semver", "ip", "cidr", "url", "duration", "timestamp")
 """Functions whose answer for literals is computed once."""
 _RUNTIME: Final = (
-    "conjunction",
-    "disjunction",
-    "fold",
     "items",
-    "lazily",
     "make_list",
     "make_map",
-    "map_insert",
-    "not_strictly_false",
     "or_else",
     "or_value",
     "pairs",
-    "truth",
     "uncertain",
-    "make_message",
-    "value",
 )
 
 
 class Renderer:
-    """Writes one expression in one of the two ways, and gathers the constants it mentions."""
+    """Writes one expression, and gathers the constants it mentions."""
 
-    def __init__(self, checked: Checked, *, precise: bool) -> None:
+    def __init__(self, checked: Checked) -> None:
         self._checked = checked
-        self._precise = precise
         self._count = 0
         self.names: dict[str, object] = {name: getattr(runtime, name) for name in _RUNTIME}
         self.names |= {
@@ -144,25 +134,23 @@ class Renderer:
                     for one in entries
                 )
                 return f"make_map({', '.join(parts)})"
-            case Message(name=name, values=values):
-                return (
-                    f"make_message({', '.join((repr(name), *(self.render(one, scope) for one in values)))})"
-                )
+            case Message():
+                return "uncertain()"  # nobody writes messages into selectors
             case Comprehension():
                 return self._comprehension(expr, scope)
             case _ as never:
                 assert_never(never)
 
     def _ident(self, name: str, scope: Scope) -> str:
-        return scope.get(name) or _DEVICE.get(name) or self._keep(TypeValue(name))
+        return scope.get(name) or _GLOBALS.get(name) or self._keep(TypeValue(name))
 
     def _select(self, expr: Select, scope: Scope) -> str:
         operand = self.render(expr.operand, scope)
         if expr.test:
             return f"has({operand}, {expr.field!r})"
         if operand == "s" and expr.field in _FIELDS:
-            return _DEVICE[f"device.{expr.field}"]
-        if not self._precise and self._static(expr.operand) == "map":
+            return _FIELDS[expr.field]
+        if self._static(expr.operand) == "map":
             return f"{operand}[{expr.field!r}]"
         return f"select({operand}, {expr.field!r})"
 
@@ -183,15 +171,14 @@ class Renderer:
             folded = self._folded(expr)
             if folded:
                 return folded
-        if not self._precise:
-            fast = self._fast(expr, scope)
-            if fast:
-                return fast
+        fast = self._fast(expr, scope)
+        if fast:
+            return fast
         name = _OPERATORS.get(expr.function) or self._call_name(expr.function)
-        return self._apply(expr, name, [self.render(one, scope) for one in expr.operands])
+        return self._applied(name, expr, scope)
 
-    def _apply(self, expr: Call, name: str, parts: Sequence[str]) -> str:  # noqa: ARG002 - who counts wants to know
-        return f"{name}({', '.join(parts)})"
+    def _applied(self, name: str, expr: Call, scope: Scope) -> str:
+        return f"{name}({', '.join(self.render(one, scope) for one in expr.operands)})"
 
     def _folded(self, expr: Call) -> str:
         function = library.function(expr.function)
@@ -202,17 +189,12 @@ class Renderer:
 
     def _logic(self, expr: Call, scope: Scope) -> str:
         operands = _chain(expr, expr.function)
-        if self._precise:
-            name = "conjunction" if expr.function == "_&&_" else "disjunction"
-            return f"{name}({', '.join(f'lambda: {self.render(one, scope)}' for one in operands)})"
         joint = " and " if expr.function == "_&&_" else " or "
         return f"({joint.join(self._condition(one, scope) for one in operands)})"
 
     def _condition(self, expr: Expr, scope: Scope) -> str:
         """Return an operand that must be a boolean."""
         text = self.render(expr, scope)
-        if self._precise:
-            return f"truth({text})"
         if self._static(expr) == "bool":
             return text
         name = self._fresh("t")
@@ -223,9 +205,8 @@ class Renderer:
         return f"({then} if {self._condition(expr.args[0], scope)} else {otherwise})"
 
     def _not(self, expr: Call, scope: Scope) -> str:
-        if not self._precise and self._static(expr.args[0]) == "bool":
-            return f"(not {self.render(expr.args[0], scope)})"
-        return self._apply(expr, "negation", (self.render(expr.args[0], scope),))
+        text = self.render(expr.args[0], scope)
+        return f"(not {text})" if self._static(expr.args[0]) == "bool" else f"negation({text})"
 
     def _in(self, expr: Call, scope: Scope) -> str:
         item, container = expr.args
@@ -235,31 +216,25 @@ class Renderer:
         constants = _constants(container)
         if constants is not None:
             strings = all(isinstance(one, str) for one in constants)
-            if strings and not self._precise and self._static(item) in ("string", *_OPEN):
+            if strings and self._static(item) in ("string", *_OPEN):
                 return f"({text} in {self._keep(tuple(constants))})"
-            return self._apply(expr, "among", (text, self._keep(constants)))
+            return f"among({text}, {self._keep(constants)})"
         inside = self.render(container, scope)
-        if not self._precise and self._static(container) == "map" and self._static(item) == "string":
+        if self._static(container) == "map" and self._static(item) == "string":
             return f"({text} in {inside})"
-        return self._apply(expr, "contains", (text, inside))
+        return f"contains({text}, {inside})"
 
     def _or_else(self, expr: Call, scope: Scope) -> str:
         left, right = (self.render(one, scope) for one in expr.operands)
         name = "or_value" if expr.function == "orValue" else "or_else"
         return f"{name}({left}, lambda: {right})"
 
-    def _not_strictly_false(self, expr: Call, scope: Scope) -> str:
-        return f"not_strictly_false(lambda: {self.render(expr.args[0], scope)})"
-
     def _sum(self, expr: Call, scope: Scope) -> str:
-        total = self._apply(expr, self._call_name("sum"), [self.render(one, scope) for one in expr.operands])
+        total = self._applied(self._call_name("sum"), expr, scope)
         # The sum of no items is a zero of the type they would have had.
         items = self._checked.type_of(expr.operands[0]).params
-        zero = _ZEROS.get(items[0].name) if items else None
+        zero = ZEROS.get(items[0].name) if items else None
         return total if zero is None else f"({total} or {self._keep(zero)})"
-
-    def _map_insert(self, expr: Call, scope: Scope) -> str:
-        return f"map_insert({', '.join(self.render(one, scope) for one in expr.args)})"
 
     def _dyn(self, expr: Call, scope: Scope) -> str:
         return self.render(expr.args[0], scope)
@@ -340,23 +315,18 @@ class Renderer:
         found = shape(expr)
         if isinstance(found, Bind):
             return self._bind(found, scope)
-        if not self._precise and isinstance(found, Loop):
-            return self._loop(found, scope)
-        return self._fold(expr, scope)
+        return self._loop(found, scope) if isinstance(found, Loop) else "uncertain()"
 
     def _bind(self, bind: Bind, scope: Scope) -> str:
         name = self._fresh("v")
         init = self.render(bind.init, scope)
-        if self._precise:
-            result = self.render(bind.result, {**scope, bind.name: f"{name}()"})
-            return f"(lambda {name}: {result})(lazily(lambda: {init}))"
         return f"(lambda {name}: {self.render(bind.result, {**scope, bind.name: name})})({init})"
 
     def _range(self, expr: Expr, scope: Scope, *, two: bool) -> str:
         text = self.render(expr, scope)
         if two:
             text = f"pairs({text})"
-        elif self._precise or self._static(expr) not in ("list", "map"):
+        elif self._static(expr) != "list":
             text = f"items({text})"
         return text
 
@@ -385,20 +355,6 @@ class Renderer:
             case _ as never:
                 assert_never(never)
 
-    def _fold(self, expr: Comprehension, scope: Scope) -> str:
-        accumulator, item = self._fresh("a"), self._fresh("v")
-        inner = {**scope, expr.accu_var: f"value({accumulator})", expr.iter_var: item}
-        if expr.iter_var2:
-            inner |= {expr.iter_var: f"{item}[0]", expr.iter_var2: f"{item}[1]"}
-        parts = (
-            self._range(expr.range, scope, two=bool(expr.iter_var2)),
-            f"lambda: {self.render(expr.init, scope)}",
-            f"lambda {accumulator}, {item}: {self.render(expr.condition, inner)}",
-            f"lambda {accumulator}, {item}: {self.render(expr.step, inner)}",
-            f"lambda {accumulator}: {self.render(expr.result, {**scope, expr.accu_var: f'value({accumulator})'})}",
-        )
-        return f"fold({', '.join(parts)})"
-
 
 _SPECIAL: Final = {
     "_&&_": "_logic",
@@ -408,8 +364,6 @@ _SPECIAL: Final = {
     "@in": "_in",
     "or": "_or_else",
     "orValue": "_or_else",
-    "@not_strictly_false": "_not_strictly_false",
-    "cel.@mapInsert": "_map_insert",
     "dyn": "_dyn",
     "sum": "_sum",
 }

@@ -8,7 +8,16 @@ from functools import cmp_to_key
 from typing import Final
 
 from jackfield.core.cel.faults import CelError
-from jackfield.core.cel.operators import add, compare, contains, equal, literal, surely_equal
+from jackfield.core.cel.operators import (
+    ITEMS_MAX,
+    add,
+    bounded,
+    compare,
+    contains,
+    equal,
+    literal,
+    surely_equal,
+)
 from jackfield.core.cel.times import YEAR_ONE
 from jackfield.core.cel.values import (
     NONE,
@@ -133,12 +142,12 @@ def _flatten(items: Values) -> Values:
 def _flatten_deep(items: Values, depth: int) -> Values:
     if depth < 0:
         raise CelError("level must be non-negative")
-    flat: Values = []
-    for item in items:
-        if isinstance(item, list) and depth > 0:
-            flat.extend(_flatten_deep(item, depth - 1))
-        else:
-            flat.append(item)
+    flat: Values = items
+    for _ in range(depth):
+        if not any(isinstance(item, list) for item in flat):
+            break
+        inner = [item if isinstance(item, list) else [item] for item in flat]
+        flat = bounded(list(itertools.islice(itertools.chain.from_iterable(inner), ITEMS_MAX + 1)))
     return flat
 
 

@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import Final
 
 from jackfield.core.cel.conversions import CONVERSIONS
+from jackfield.core.cel.evaluate import evaluate
 from jackfield.core.cel.faults import PanicError
-from jackfield.core.cel.generate import Renderer, Scope
 from jackfield.core.cel.operand import Node
 from jackfield.core.cel.prices import PRICED, price
 from jackfield.core.cel.sizes import TRAVERSAL, exactly
@@ -26,85 +26,75 @@ from jackfield.core.cel.syntax import (
     Select,
     Type,
     children,
+    walk,
 )
 from jackfield.core.cel.values import type_name
 
 _ACCESS: Final = ("_[_]", "_[?_]", "_?._")
-_ACCESS_NAMES: Final = ("index", "optional_index")
+_UNPRICED: Final = (*_ACCESS, "cel.@mapInsert")
+"""Calls that cost nothing beside what `_fixed` says."""
 _COUNTED: Final = ("lists.range", "flatten")
 """What pays for a number that it is given."""
+_SORTS: Final = ("sort", "@sortByAssociatedKeys")
 _SCANS: Final = ("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf")
 _LIST, _MAP, _MESSAGE = 10, 30, 40
 
 
 class Meter:
-    """What one evaluation has cost so far."""
+    """Pays for the evaluation of one expression."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, expr: Expr, limit: int) -> None:
         self.spent = 0
         self._limit = limit
+        self._folded = _folded(expr)
 
-    def pay(self, value: object, cost: int) -> object:
-        """Return the value, paid for; raises PanicError once the limit is passed."""
+    def visit(self, expr: Expr) -> None:
+        """Pay for a node; raises PanicError once the limit is passed."""
+        self._pay(_fixed(expr))
+
+    def call(self, expr: Call, args: Sequence[object]) -> None:
+        """Pay for a call by the sizes of what it is given."""
+        if expr.function not in _UNPRICED:
+            self._pay(_price(expr.function, args))
+
+    def is_free(self, expr: Expr) -> bool:
+        """Whether a node was computed when the program was made."""
+        return expr.id in self._folded
+
+    def _pay(self, cost: int) -> None:
         self.spent += cost
         if self.spent > self._limit:
             raise PanicError("operation cancelled: actual cost limit exceeded")
-        return value
-
-    def call(self, name: str, function: Callable[..., object], *args: object) -> object:
-        """Return a function's answer, paid for by the sizes of what it was given."""
-        # Paid in advance, so that nothing is made that cannot be paid.
-        self.pay(None, _price(name, args))
-        return function(*args)
 
 
 def metered(checked: Checked, limit: int) -> Callable[[object], object]:
     """Return an expression as a function of a device that raises PanicError where it costs more than the limit."""
-    meter = Meter(limit)
-    evaluate = Metered(checked, meter).function()
-
-    def run(subject: object) -> object:
-        meter.spent = 0
-        return evaluate(subject)
-
-    return run
+    return lambda subject: evaluate(checked, subject, Meter(checked.expr, limit))
 
 
-class Metered(Renderer):
-    """Writes an expression so that it pays as it goes."""
+def _folded(expr: Expr) -> frozenset[int]:
+    """Return the nodes that Kubernetes computes when it makes a program of an expression."""
+    found: set[int] = set()
+    for node in reversed(walk(expr)):
+        if _constant(node) and all(child.id in found for child in children(node)):
+            found.add(node.id)
+    return frozenset(found)
 
-    def __init__(self, checked: Checked, meter: Meter) -> None:
-        super().__init__(checked, precise=True)
-        self._folded_away = False
-        self.names |= {"pay": meter.pay, "call": meter.call}
 
-    def render(self, expr: Expr, scope: Scope) -> str:
-        """Return a Python expression for a node, with its price."""
-        if self._folded_away:
-            return super().render(expr, scope)
-        if _constant(expr):
-            # Computed when the program was made, so it costs nothing now.
-            self._folded_away = True
-            text = super().render(expr, scope)
-            self._folded_away = False
-            return text
-        text = super().render(expr, scope)
-        cost = _fixed(expr)
-        return f"pay({text}, {cost})" if cost else text
-
-    def _folded(self, expr: Call) -> str:  # noqa: ARG002 - nothing is folded that has a price
-        return ""
-
-    def _apply(self, expr: Call, name: str, parts: Sequence[str]) -> str:
-        if self._folded_away or name in ("among", *_ACCESS_NAMES):
-            return super()._apply(expr, name, parts)
-        return f"call({', '.join((repr(expr.function), name, *parts))})"
+def _constant(expr: Expr) -> bool:
+    match expr:
+        case Const() | ListExpr(optional=()) | MapExpr():
+            return True
+        case Call(function=function):
+            return function in CONVERSIONS
+        case _:
+            return False
 
 
 def _fixed(expr: Expr) -> int:
     match expr:
-        case Ident(name=name):
-            return 1 + name.startswith("device.")
+        case Ident():
+            return 1
         case Select(test=test):
             return 0 if test else _access(expr)
         case Call(function=function):
@@ -128,24 +118,12 @@ def _access(expr: Select | Call) -> int:
     return 1 if further else 2
 
 
-def _constant(expr: Expr) -> bool:
-    match expr:
-        case Const():
-            return True
-        case ListExpr(optional=()) | MapExpr():
-            return all(map(_constant, children(expr)))
-        case Call(function=function):
-            return function in CONVERSIONS and all(map(_constant, expr.operands))
-        case _:
-            return False
-
-
 def _size(value: object) -> int:
     return len(value) if isinstance(value, str | bytes | list | dict) else 1
 
 
-def _number(value: object) -> int | None:
-    return value if type(value) is int else None
+def _number(value: object) -> int:
+    return value if type(value) is int else 0
 
 
 def _traversal(value: object) -> int:
@@ -169,6 +147,8 @@ def _price(name: str, args: Sequence[object]) -> int:
     overload = "_".join((name, *map(type_name, args)))
     if name == "@in":
         overload = "in_list" if isinstance(args[1], list) else "in_map"
+    if name in _SORTS and isinstance(args[-1], list) and args[-1]:
+        overload = f"{name}_list({type_name(args[-1][0])})"
     counted = name in _COUNTED
     return _listed(
         name, overload, tuple((type_name(one), _size(one), _number(one) if counted else None) for one in args)

@@ -9,6 +9,7 @@ from typing import Final
 from urllib.parse import quote, unquote_to_bytes
 
 from jackfield.core.cel.faults import CelError
+from jackfield.core.cel.quoting import quoted
 from jackfield.core.cel.values import CIDR, IP, URL, overload
 
 _BITS: Final = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
@@ -30,13 +31,14 @@ def _address(text: str) -> IPv4Address | IPv6Address:
         address = IPv6Address(text) if ":" in text else IPv4Address(text)
     except (AddressValueError, ValueError) as error:
         raise CelError(
-            f'IP Address "{text}" parse error during conversion from string: ParseAddr("{text}"): unable to parse IP'
+            f"IP Address {quoted(text)} parse error during conversion from string: "
+            f"ParseAddr({quoted(text)}): unable to parse IP"
         ) from error
     if isinstance(address, IPv6Address):
         if address.scope_id is not None:
-            raise CelError(f'IP address "{text}" with zone value is not allowed')
+            raise CelError(f"IP address {quoted(text)} with zone value is not allowed")
         if address.ipv4_mapped is not None:
-            raise CelError(f'IPv4-mapped IPv6 address "{text}" is not allowed')
+            raise CelError(f"IPv4-mapped IPv6 address {quoted(text)} is not allowed")
     return address
 
 
@@ -101,7 +103,7 @@ _NO_NETWORK: Final = "network address parse error during conversion from string:
 
 
 def _no_prefix(text: str, reason: str) -> CelError:
-    return CelError(f'{_NO_NETWORK}{_NO_NETWORK}netip.ParsePrefix("{text}"): {reason}')
+    return CelError(f"{_NO_NETWORK}{_NO_NETWORK}netip.ParsePrefix({quoted(text)}): {reason}")
 
 
 def _network(text: str) -> CIDR:
@@ -111,17 +113,17 @@ def _network(text: str) -> CIDR:
     try:
         address = IPv6Address(before) if ":" in before else IPv4Address(before)
     except ValueError as error:
-        raise _no_prefix(text, f'ParseAddr("{before}"): unable to parse IP') from error
+        raise _no_prefix(text, f"ParseAddr({quoted(before)}): unable to parse IP") from error
     if "%" in before:
         raise _no_prefix(text, "IPv6 zones cannot be present in a prefix")
     if not _BITS.fullmatch(bits):
-        raise _no_prefix(text, f'bad bits after slash: "{bits}"')
+        raise _no_prefix(text, f"bad bits after slash: {quoted(bits)}")
     if int(bits) > address.max_prefixlen:
         raise _no_prefix(text, "prefix length out of range")
     if isinstance(address, IPv4Address):
         return CIDR(IPv4Interface((address, int(bits))))
     if address.ipv4_mapped is not None:
-        raise CelError(f'{_NO_NETWORK}IPv4-mapped IPv6 address "{text}" is not allowed')
+        raise CelError(f"{_NO_NETWORK}IPv4-mapped IPv6 address {quoted(text)} is not allowed")
     return CIDR(IPv6Interface((address, int(bits))))
 
 
@@ -183,7 +185,7 @@ def _masked(cidr: CIDR) -> CIDR:
 
 
 def _no_url(text: str, reason: str) -> CelError:
-    return CelError(f'URL parse error during conversion from string: parse "{text}": {reason}')
+    return CelError(f"URL parse error during conversion from string: parse {quoted(text)}: {reason}")
 
 
 def _url(text: str, *, request: bool) -> URL:

@@ -4,10 +4,10 @@ Knows Kubernetes' answers to odd questions, among them those it gives by acciden
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 
-from jackfield.core.cel.faults import CelError, PanicError, UncertainError, no_such_key
+from jackfield.core.cel.faults import CelError, LimitError, PanicError, UncertainError, no_such_key
 from jackfield.core.cel.times import moment
 from jackfield.core.cel.values import (
     CIDR,
@@ -25,11 +25,13 @@ from jackfield.core.cel.values import (
     Timestamp,
     TypeValue,
     UInt,
+    go_name,
     type_name,
 )
 from jackfield.model.quantity import Quantity
 
 _NUMBERS: Final = (int, UInt, float)
+_SIMPLE: Final = (*_NUMBERS, str, bool, bytes)
 _ORDERED: Final = (str, bytes, bool, Duration, Timestamp)
 _CALLABLE: Final = (str, Duration, Timestamp)
 """What answers to any operator, if only to refuse."""
@@ -42,6 +44,13 @@ _DEFINED: Final[dict[str, tuple[type, ...]]] = {
     "_%_": (int, UInt),
     "-_": (int, float, bool),
 }
+
+
+_PLAIN_BELOW: Final = 1e21
+"""Doubles that Go writes without an exponent in messages."""
+ITEMS_MAX: Final = 100_000
+KEYS: Final = (str, int, UInt, float, bool)
+"""The types that something can be looked up by."""
 
 
 class Domains(dict[str, dict[str, object]]):
@@ -71,65 +80,75 @@ def equal(left: object, right: object) -> bool:
         return left is right
     kind = type(left)
     if kind in _NUMBERS:
-        return type(right) in _NUMBERS and left == right
+        return type(right) in _NUMBERS and _comparable(left, right) == _comparable(right, left)
     if kind is str or kind is bool or kind is bytes:
         return type(right) is kind and left == right
     return _equal_other(left, right)
 
 
-def _equal_other(left: object, right: object) -> bool:  # noqa: PLR0911, C901 - one arm per kind of value
+def _comparable(number: object, other: object) -> object:
+    """Return a number as it is compared with another: with a double, as a double."""
+    return float(number) if type(other) is float else number  # type: ignore[arg-type]  # a number
+
+
+def _equal_other(left: object, right: object) -> bool:
+    """Compare what has parts, part by part and without recursion, since there may be parts of parts of parts."""
+    waiting: list[tuple[object, object]] = [(left, right)]
+    seen: set[tuple[int, int]] = set()
+    inside = False
+    while waiting:
+        one, other = waiting.pop()
+        if isinstance(one, list | dict):
+            inside = True
+            # What is the same twice need not be compared twice: names can be bound to lists of lists of themselves.
+            if (id(one), id(other)) in seen:
+                continue
+            seen.add((id(one), id(other)))
+            pairs = _pairs(one, other)
+            if pairs is None:
+                return False
+            waiting += pairs
+        elif isinstance(one, Optional) and isinstance(other, Optional) and one.present and other.present:
+            waiting.append((one.value, other.value))
+        else:
+            try:
+                if not _equal_whole(one, other):
+                    return False
+            except CelError:
+                # Within lists and maps Kubernetes stops at a false only: what has no answer passes for equal.
+                if not inside:
+                    raise
+    return True
+
+
+def _pairs(one: object, other: object) -> list[tuple[object, object]] | None:
+    """Return the parts that must be equal, or None where two containers differ at first sight."""
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        return list(zip(one, other, strict=True))
+    if not isinstance(one, dict) or not isinstance(other, dict) or len(one) != len(other):
+        return None
+    found = [(value, find(other, key)) for key, value in one.items()]
+    return [(value, held.value) for value, held in found] if all(held.present for _, held in found) else None
+
+
+def _equal_whole(left: object, right: object) -> bool:
+    if left is None or right is None or type(left) in _SIMPLE:
+        return equal(left, right)
     match left:
-        case list():
-            return (
-                isinstance(right, list)
-                and len(left) == len(right)
-                and _all_equal(zip(left, right, strict=True))
-            )
-        case dict():
-            return isinstance(right, dict) and _equal_maps(left, right)
-        case Semver():
-            if not isinstance(right, Semver):
+        case Semver() | IP() | CIDR() | URL() | NamedFormat():
+            if type(left) is not type(right):
                 raise CelError("no such overload")
-            return left.order == right.order
+            return left == right
         case Quantity():
             if not isinstance(right, Quantity) or isinstance(right, Sum):
                 raise CelError("no such overload")
             return left.nano == right.nano
         case Optional():
-            if not isinstance(right, Optional) or left.present != right.present:
-                return False
-            return not left.present or equal(left.value, right.value)
+            return isinstance(right, Optional) and left.present == right.present
         case Duration() | Timestamp() | TypeValue():
             return type(left) is type(right) and left == right
-        case IP() | CIDR() | URL() | NamedFormat():
-            if type(left) is not type(right):
-                raise CelError("no such overload")
-            return left == right
         case _:
             return left is right
-
-
-def _all_equal(pairs: Iterable[tuple[object, object]]) -> bool:
-    for left, right in pairs:
-        try:
-            if not equal(left, right):
-                return False
-        except CelError:
-            # Kubernetes stops at a false only: a comparison without an answer passes for equal.
-            continue
-    return True
-
-
-def _equal_maps(left: dict[object, object], right: dict[object, object]) -> bool:
-    if len(left) != len(right):
-        return False
-    pairs: list[tuple[object, object]] = []
-    for key, value in left.items():
-        found = find(right, key)
-        if not found.present:
-            return False
-        pairs.append((value, found.value))
-    return _all_equal(pairs)
 
 
 def unequal(left: object, right: object) -> bool:
@@ -157,6 +176,7 @@ def compare(operator: str, left: object, right: object) -> int:
     if kind in _NUMBERS and other in _NUMBERS:
         if left != left or right != right:  # noqa: PLR0124 - NaN is the one value that differs from itself
             raise CelError("NaN values cannot be ordered")
+        left, right = _comparable(left, right), _comparable(right, left)
     elif kind not in _ORDERED or kind is not other:
         raise no_overload(operator, left)
     return bool(left > right) - bool(left < right)  # type: ignore[operator]  # checked above
@@ -201,6 +221,13 @@ def _shift(nanos: int) -> Duration:
     return Duration(_bounded(nanos))
 
 
+def bounded(items: list[object]) -> list[object]:
+    """Return a list that is not too long; raises LimitError. A list of a list of a list may be long at no cost."""
+    if len(items) > ITEMS_MAX:
+        raise LimitError(f"a list of more than {ITEMS_MAX} items")
+    return items
+
+
 def add(left: object, right: object) -> object:  # noqa: PLR0911 - one arm per pair of kinds
     """Answer `left + right`."""
     match left, right:
@@ -209,7 +236,7 @@ def add(left: object, right: object) -> object:  # noqa: PLR0911 - one arm per p
         case bytes(), bytes():
             return left + right
         case list(), list():
-            return left + right
+            return bounded(left + right)
         case float(), float():
             return left + right
         case UInt(), UInt():
@@ -219,9 +246,9 @@ def add(left: object, right: object) -> object:  # noqa: PLR0911 - one arm per p
         case Duration(), Duration():
             return _shift(left.nanos + right.nanos)
         case Timestamp(), Duration():
-            return moment(left.nanos + right.nanos)
+            return moment(left.nanos + right.nanos, left.east_seconds)
         case Duration(), Timestamp():
-            return moment(left.nanos + right.nanos)
+            return moment(left.nanos + right.nanos, right.east_seconds)
         case _:
             raise no_overload("_+_", left)
 
@@ -240,7 +267,7 @@ def subtract(left: object, right: object) -> object:
         case Timestamp(), Timestamp():
             return _shift(left.nanos - right.nanos)
         case Timestamp(), Duration():
-            return moment(left.nanos - right.nanos)
+            return moment(left.nanos - right.nanos, left.east_seconds)
         case _:
             raise no_overload("_-_", left)
 
@@ -324,11 +351,9 @@ def negation(value: object) -> bool:
 
 def find(container: dict[object, object], key: object) -> Optional:
     """Return what a map holds under a key; whole numbers of any kind find each other."""
-    if type(key) is float:
-        if not key.is_integer():
-            return NONE
+    if type(key) is float and key.is_integer():
         key = int(key)
-    if type(key) not in (str, int, UInt, bool):
+    if type(key) not in KEYS:
         return NONE
     missing: object = UncertainError
     if type(key) is bool or True in container or False in container:
@@ -341,11 +366,7 @@ def find(container: dict[object, object], key: object) -> Optional:
         return Optional(present=True, value=pairs[0]) if pairs else NONE
     value = container.get(key, missing)
     if value is missing:
-        return (
-            Optional(present=True, value=_EMPTY)
-            if isinstance(container, Domains) and type(key) is str
-            else NONE
-        )
+        return Optional(present=True, value=_EMPTY) if isinstance(container, Domains) else NONE
     return Optional(present=True, value=value)
 
 
@@ -359,6 +380,8 @@ def _position(key: object) -> int:
 
 def index(container: object, key: object) -> object:
     """Answer `container[key]`."""
+    if type(key) not in KEYS:
+        raise CelError(f"invalid qualifier type: {go_name(key)}")
     if isinstance(container, dict):
         found = find(container, key)
         if not found.present:
@@ -378,6 +401,8 @@ def index(container: object, key: object) -> object:
 
 def literal(value: object) -> str:
     """Return a key as error messages show it."""
+    if type(value) is float and value.is_integer() and abs(value) < _PLAIN_BELOW:
+        return str(int(value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

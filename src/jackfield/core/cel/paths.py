@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from jackfield.core.cel.deep import Task, run
 from jackfield.core.cel.shapes import Bind, shape
 from jackfield.core.cel.syntax import Call, Comprehension, Const, Expr, Ident, Select, children
 
@@ -40,7 +41,7 @@ class Path(msgspec.Struct, frozen=True, order=True):
 def paths(expr: Expr) -> tuple[Path, ...]:
     """Return the parts an expression looks at, sorted."""
     found: dict[Path, None] = {}
-    for steps in _visit(expr, {}):
+    for steps in run(_visit(expr, {})):
         for path in _complete(steps):
             found[path] = None
     return tuple(sorted(found))
@@ -60,8 +61,8 @@ def steps_of(expr: Expr, scope: Mapping[str, Steps]) -> Steps | None:
     match expr:
         case Ident(name=name) if name in scope:
             return scope[name]
-        case Ident(name=name) if name == _DEVICE or name.startswith("device."):
-            return tuple(name.split("."))
+        case Ident(name=name) if name == _DEVICE:
+            return (_DEVICE,)
         case Select(operand=operand, field=field):
             return _longer(steps_of(operand, scope), field)
         case Call(function=function, args=(operand, Const(value=str() as key))) if function in _ACCESS:
@@ -79,19 +80,25 @@ def _longer(steps: Steps | None, step: str) -> Steps | None:
     return (*steps, step) if len(steps) < _DEPTH else steps
 
 
-def _visit(expr: Expr, scope: Mapping[str, Steps]) -> list[Steps]:
+def _visit(expr: Expr, scope: Mapping[str, Steps]) -> Task[list[Steps]]:
     steps = steps_of(expr, scope)
     if steps is not None:
         return [steps]
     bind = shape(expr) if isinstance(expr, Comprehension) else None
+    found: list[Steps] = []
     if isinstance(bind, Bind):
         bound = steps_of(bind.init, scope)
         if bound is not None:
-            return _visit(bind.result, {**scope, bind.name: bound})
-        return _visit(bind.init, scope) + _visit(bind.result, _without(scope, bind.name))
+            found += yield _visit(bind.result, {**scope, bind.name: bound})
+            return found
+        found += yield _visit(bind.init, scope)
+        found += yield _visit(bind.result, _without(scope, bind.name))
+        return found
     if isinstance(expr, Comprehension):
         scope = _without(scope, expr.iter_var, expr.iter_var2, expr.accu_var)
-    return [found for child in children(expr) for found in _visit(child, scope)]
+    for child in children(expr):
+        found += yield _visit(child, scope)
+    return found
 
 
 def _without(scope: Mapping[str, Steps], *names: str) -> Mapping[str, Steps]:

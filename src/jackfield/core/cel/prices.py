@@ -150,7 +150,7 @@ def _quote(_overload: str, subject: Node, _rest: Nodes) -> Estimate:
 
 
 def _to_bytes(overload: str, subject: Node, _rest: Nodes) -> Estimate:
-    if overload != "string_to_bytes":
+    if overload != "bytes_string":
         return _NOMINAL
     size = subject.size
     return Estimate(size.times(TRAVERSAL), Range(size.low, size.high * 4 % (LIMIT + 1)))
@@ -207,7 +207,8 @@ def _reverse(_overload: str, subject: Node, _rest: Nodes) -> Estimate:
 
 
 def _flatten(_overload: str, subject: Node, rest: Nodes) -> Estimate:
-    return _making(subject.size * exactly(_literal(rest[0], LIMIT) if rest else 1))
+    depth = _literal(rest[0], LIMIT) if rest else 1
+    return Estimate(_LIST_CALL + subject.size.times(depth), subject.size)
 
 
 def _distinct(_overload: str, subject: Node, _rest: Nodes) -> Estimate:
@@ -215,10 +216,10 @@ def _distinct(_overload: str, subject: Node, _rest: Nodes) -> Estimate:
     return Estimate(_LIST_CALL + size.times(2), size)
 
 
-def _ordering(_overload: str, subject: Node, rest: Nodes) -> Estimate:
-    keys = (rest[0] if rest else subject).type
-    texts = bool(keys.params) and keys.params[0].name in _TEXTS
-    size = subject.size * subject.size
+def _ordering(overload: str, subject: Node, rest: Nodes) -> Estimate:
+    keys = rest[0] if rest else subject
+    texts = overload.endswith(("list(string)", "list(bytes)"))
+    size = keys.size * keys.size
     return Estimate(_LIST_CALL + size.times(2 + TRAVERSAL if texts else 2), size)
 
 

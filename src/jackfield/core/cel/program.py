@@ -7,23 +7,33 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
-from jackfield.core.cel import advice, checks, cost, frontend, paths
+from jackfield.core.cel import advice, checks, cost, frontend, inplace, paths
+from jackfield.core.cel.evaluate import evaluate
 from jackfield.core.cel.faults import CelError, CompileError, EvaluationError, PanicError, UncertainError
 from jackfield.core.cel.generate import Renderer
 from jackfield.core.cel.meter import metered
 from jackfield.core.cel.subject import Subject
-from jackfield.core.cel.syntax import Checked
+from jackfield.core.cel.syntax import Checked, depth
 from jackfield.core.cel.values import type_name
 
 EXPRESSION_BYTES_MAX: Final = 10 * 1024
 COST_MAX: Final = 1_000_000
 _PROGRAMS_MAX: Final = 4096
+_RENDERED_DEPTH_MAX: Final = 40
+"""What is deeper is not written as Python, whose own parser has limits."""
 _TOO_MUCH: Final = (RecursionError, MemoryError, OverflowError, ValueError)
 """What Python says of what is too much for it; a ValueError, of numbers with thousands of digits."""
 _NO_BOOL: Final = {
     "int": "unsupported type conversion from 'int' to bool",
+    "uint": "unsupported type conversion from 'uint' to bool",
+    "double": "type conversion error from Double to 'bool'",
     "string": "unsupported native conversion from string to 'bool'",
-    "kubernetes.Semver": "type conversion error from 'Semver' to 'bool'",
+    "bytes": "type conversion error from Bytes to 'bool'",
+    "null_type": "type conversion error from 'null_type' to 'bool'",
+    "list": "type conversion error from list to 'bool'",
+    "map": "type conversion error from map to 'bool'",
+    "kubernetes.NamedFormat": "type conversion error from 'Format' to 'bool'",
+    "type": "type conversion not supported for 'type'",
 }
 
 Rendering = Callable[[object], object]
@@ -32,7 +42,7 @@ Rendering = Callable[[object], object]
 class Program:
     """A compiled expression."""
 
-    __slots__ = ("_costly", "_fast", "_precise", "checked", "cost_max", "lists")
+    __slots__ = ("_changing", "_costly", "_fast", "checked", "cost_max", "lists")
 
     def __init__(self, checked: Checked, *, lists: bool) -> None:
         self.checked = checked
@@ -41,14 +51,14 @@ class Program:
         self.cost_max = cost.cost_max(checked)
         """What it may cost, by the API server's estimate; above COST_MAX it is refused there."""
         self._costly = self.cost_max > COST_MAX
-        self._fast: Rendering = _undecided if self._costly else Renderer(checked, precise=False).function()
-        self._precise: Rendering | None = None
+        self._changing = inplace.matters(checked.expr)
+        rendered = not (self._costly or self._changing) and depth(checked.expr) <= _RENDERED_DEPTH_MAX
+        self._fast: Rendering = Renderer(checked).function() if rendered else _undecided
 
     @property
     def output_type(self) -> str:
         """The static type of the answer: `bool`, or `google.protobuf.Any` where it shows only at run time."""
-        name = str(self.checked.type_of(self.checked.expr))
-        return "google.protobuf.Any" if name == "any" else name
+        return checks.full_name(self.checked.type_of(self.checked.expr))
 
     @property
     def paths(self) -> tuple[paths.Path, ...]:
@@ -76,26 +86,28 @@ class Program:
             raise EvaluationError(subject.fault or subject.list_fault)
         try:
             answer = self._fast(subject)
-        except Exception:  # noqa: BLE001 - whatever it is, the precise rendering finds the words
+        except Exception:  # noqa: BLE001 - whatever it is, the evaluation finds the words
             return self._decide(subject)
         if answer is True or answer is False:
             return answer
         return self._decide(subject)
 
+    def _evaluate(self, subject: object) -> object:
+        return evaluate(self.checked, subject)
+
     def _decide(self, subject: Subject) -> bool:
-        if self._precise is None:
-            precise = Renderer(self.checked, precise=True)
-            self._precise = metered(self.checked, COST_MAX) if self._costly else precise.function()
+        seen = inplace.own(subject) if self._changing else subject
         try:
-            answer = self._precise(subject)
+            answer = (metered(self.checked, COST_MAX) if self._costly else self._evaluate)(seen)
         except (CelError, PanicError) as error:
             raise EvaluationError(str(error)) from error
         except _TOO_MUCH as error:
             raise EvaluationError(f"internal error: {error}") from error
         if answer is True or answer is False:
             return answer
-        name = type_name(answer)
-        reason = _NO_BOOL.get(name, f"it is a {name}")
+        name = "map" if isinstance(answer, Subject) else type_name(answer)
+        plain = name.rpartition(".")[2]
+        reason = _NO_BOOL.get(name, f"type conversion error from '{plain}' to 'bool'")
         raise EvaluationError(f"CEL result of type {name} could not be converted to bool: {reason}")
 
 

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Final
 
 from jackfield.core.cel.faults import CelError
+from jackfield.core.cel.quoting import quoted
 from jackfield.core.cel.values import UINT_MAX, Semver, Sum, overload
 from jackfield.model import quantity
 from jackfield.model.quantity import Quantity, QuantityError
@@ -123,9 +124,9 @@ def version(text: str) -> Semver:
 
 def _number(name: str, text: str) -> int:
     if not _DIGITS.issuperset(text):
-        raise CelError(f'Invalid character(s) found in {name.lower()} number "{text}"')
+        raise CelError(f"Invalid character(s) found in {name.lower()} number {quoted(text)}")
     if len(text) > 1 and text[0] == "0":
-        raise CelError(f'{name} number must not contain leading zeroes "{text}"')
+        raise CelError(f"{name} number must not contain leading zeroes {quoted(text)}")
     return _unsigned(text)
 
 
@@ -133,7 +134,7 @@ def _unsigned(text: str) -> int:
     if not text:
         raise CelError('strconv.ParseUint: parsing "": invalid syntax')
     if len(text) > len(str(UINT_MAX)) or int(text) > UINT_MAX:
-        raise CelError(f'strconv.ParseUint: parsing "{text}": value out of range')
+        raise CelError(f"strconv.ParseUint: parsing {quoted(text)}: value out of range")
     return int(text)
 
 
@@ -142,10 +143,10 @@ def _pre_release(text: str) -> int | str:
         raise CelError("Prerelease is empty")
     if _DIGITS.issuperset(text):
         if len(text) > 1 and text[0] == "0":
-            raise CelError(f'Numeric PreRelease version must not contain leading zeroes "{text}"')
+            raise CelError(f"Numeric PreRelease version must not contain leading zeroes {quoted(text)}")
         return _unsigned(text)
     if not _WORD.issuperset(text):
-        raise CelError(f'Invalid character(s) found in prerelease "{text}"')
+        raise CelError(f"Invalid character(s) found in prerelease {quoted(text)}")
     return text
 
 
@@ -153,7 +154,7 @@ def _check_build(text: str) -> None:
     if not text:
         raise CelError("Build meta data is empty")
     if not _WORD.issuperset(text):
-        raise CelError(f'Invalid character(s) found in build meta data "{text}"')
+        raise CelError(f"Invalid character(s) found in build meta data {quoted(text)}")
 
 
 def _normalised(text: str) -> str:

@@ -1,51 +1,44 @@
-"""What generated code calls beside operators and functions: short-circuits that keep errors, loops, literals.
+"""What evaluation needs beside operators and functions: loops, literals, errors that are kept.
 
 Knows the order in which Kubernetes evaluates. Must not know expressions.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from typing import Final, NoReturn
 
 from jackfield.core.cel.faults import CelError, UncertainError
 from jackfield.core.cel.operators import find
-from jackfield.core.cel.values import Optional, Semver, Sum, UInt, type_name
+from jackfield.core.cel.times import SECOND
+from jackfield.core.cel.values import (
+    Duration,
+    Optional,
+    Semver,
+    Timestamp,
+    UInt,
+    Unlike,
+    go_name,
+    plain,
+    type_name,
+)
 
 Thunk = Callable[[], object]
-_GO_NAMES: Final = {
-    "string": "types.String",
-    "int": "types.Int",
-    "uint": "types.Uint",
-    "double": "types.Double",
-    "bool": "types.Bool",
-    "bytes": "types.Bytes",
-    "null_type": "types.Null",
-    "type": "*types.Type",
-    "optional_type": "*types.Optional",
-    "google.protobuf.Duration": "types.Duration",
-    "google.protobuf.Timestamp": "types.Timestamp",
-    "kubernetes.Quantity": "cel.Quantity",
-    "kubernetes.Semver": "cel.Semver",
-    "kubernetes.URL": "cel.URL",
-    "kubernetes.NamedFormat": "cel.Format",
-    "net.IP": "cel.IP",
-    "net.CIDR": "cel.CIDR",
-}
-
-
 _WRAPPED: Final = {
-    "google.protobuf.BoolValue": False,
-    "google.protobuf.BytesValue": b"",
-    "google.protobuf.DoubleValue": 0.0,
-    "google.protobuf.FloatValue": 0.0,
-    "google.protobuf.Int32Value": 0,
-    "google.protobuf.Int64Value": 0,
-    "google.protobuf.StringValue": "",
-    "google.protobuf.UInt32Value": UInt(0),
-    "google.protobuf.UInt64Value": UInt(0),
-    "google.protobuf.ListValue": [],
-    "google.protobuf.Struct": {},
-    "google.protobuf.Value": None,
+    "BoolValue": False,
+    "BytesValue": b"",
+    "DoubleValue": 0.0,
+    "FloatValue": 0.0,
+    "Int32Value": 0,
+    "Int64Value": 0,
+    "StringValue": "",
+    "UInt32Value": UInt(0),
+    "UInt64Value": UInt(0),
+    "ListValue": [],
+    "Struct": {},
+    "Value": None,
 }
+"""What messages of protobuf's stand for, if nothing is in them."""
+_NARROW: Final = {"Int32Value": range(-(2**31), 2**31), "UInt32Value": range(2**32)}
+_OVERFLOW: Final = {"Int32Value": "integer overflow", "UInt32Value": "unsigned integer overflow"}
 
 
 class Failure:
@@ -76,57 +69,13 @@ def truth(condition: object) -> bool:
     raise CelError("no such overload")
 
 
-def conjunction(*operands: Thunk) -> bool:
-    """Answer `a && b && …`: one false decides, whatever errors stand before it."""
-    return _decide(operands, decisive=False)
-
-
-def disjunction(*operands: Thunk) -> bool:
-    """Answer `a || b || …`: one true decides, whatever errors stand before it."""
-    return _decide(operands, decisive=True)
-
-
-def _decide(operands: tuple[Thunk, ...], *, decisive: bool) -> bool:
-    first: CelError | None = None
-    for operand in operands:
-        try:
-            if truth(operand()) is decisive:
-                return decisive
-        except CelError as error:
-            first = first or error
-    if first is not None:
-        raise first
-    return not decisive
-
-
-def not_strictly_false(condition: Thunk) -> bool:
-    """Return whether a loop goes on: for anything but false, errors included."""
-    try:
-        return condition() is not False
-    except CelError:
-        return True
-
-
-def lazily(thunk: Thunk) -> Thunk:
-    """Return a thunk that is run once, when first asked."""
-    kept: list[object] = []
-
-    def get() -> object:
-        if not kept:
-            try:
-                kept.append(thunk())
-            except CelError as error:
-                kept.append(Failure(error))
-        return value(kept[0])
-
-    return get
-
-
 def items(container: object) -> list[object]:
     """Return what a loop with one variable goes over: items, or keys."""
-    if isinstance(container, list | dict):
+    if isinstance(container, list):
         return list(container)
-    raise CelError(f"got '{_go_name(container)}', expected iterable type")
+    if isinstance(container, dict):
+        return [plain(key) for key in container]
+    raise CelError(f"got '{go_name(container)}', expected iterable type")
 
 
 def pairs(container: object) -> list[tuple[object, object]]:
@@ -134,32 +83,8 @@ def pairs(container: object) -> list[tuple[object, object]]:
     if isinstance(container, list):
         return list(enumerate(container))
     if isinstance(container, dict):
-        return list(container.items())
-    raise CelError(f"unsupported comprehension range type: {_go_name(container)}")
-
-
-def _go_name(container: object) -> str:
-    name = type_name(container)
-    return f"{'*' if isinstance(container, Sum) else ''}{_GO_NAMES.get(name, name)}"
-
-
-def fold(
-    container: Iterable[object],
-    init: Thunk,
-    condition: Callable[[object, object], object],
-    step: Callable[[object, object], object],
-    result: Callable[[object], object],
-) -> object:
-    """Run a loop as macros expand to it; an error in a step is kept until somebody looks at it."""
-    kept = init()
-    for item in container:
-        if not truth(condition(kept, item)):
-            break
-        try:
-            kept = step(kept, item)
-        except CelError as error:
-            kept = Failure(error)
-    return result(kept)
+        return [(plain(key), item) for key, item in container.items()]
+    raise CelError(f"unsupported comprehension range type: {go_name(container)}")
 
 
 def make_list(*entries: tuple[bool, object]) -> list[object]:
@@ -176,11 +101,11 @@ def make_map(*entries: tuple[object, object, bool]) -> dict[object, object]:
     """Return a map literal; an optional entry may be absent."""
     made: dict[object, object] = {}
     for key, item, optional in entries:
-        if isinstance(key, list | dict | Optional | Semver):
+        if isinstance(key, Optional | Semver):
             raise CelError(f"unsupported key type: {type_name(key)}")
         present = _present(optional, item)
         if present.present:
-            made[key] = present.value
+            made[Unlike(key) if isinstance(key, list | dict) else key] = present.value
     return made
 
 
@@ -216,8 +141,17 @@ def or_value(left: object, right: Thunk) -> object:
     return left.value if left.present else right()
 
 
-def make_message(name: str, *values: object) -> object:
-    """Return a message literal: protobuf's wrappers stand for what they wrap, all else is unknown."""
-    if name not in _WRAPPED:
+def make_message(name: str, fields: Mapping[str, object]) -> object:
+    """Return a message literal: most of protobuf's stand for a value of CEL's own, all else is unknown."""
+    kind = name.removeprefix("google.protobuf.")
+    if kind in ("Duration", "Timestamp"):
+        seconds, nanos = fields.get("seconds", 0), fields.get("nanos", 0)
+        assert isinstance(seconds, int), "the type checker takes nothing else"
+        assert isinstance(nanos, int), "likewise"
+        return (Duration if kind == "Duration" else Timestamp)(seconds * SECOND + nanos)
+    if kind not in _WRAPPED:
         raise CelError(f"unknown type '{name}'")
-    return values[0] if values else _WRAPPED[name]
+    ((field, value),) = fields.items() or (("", _WRAPPED[kind]),)
+    if kind in _NARROW and value not in _NARROW[kind]:
+        raise CelError(f"field type conversion error for {name}.value value type: {_OVERFLOW[kind]}")
+    return None if field == "null_value" else value

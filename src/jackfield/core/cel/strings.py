@@ -5,7 +5,8 @@ Knows Go's answers at the edges. Must not know expressions.
 
 from typing import Final
 
-from jackfield.core.cel.faults import CelError, PanicError
+from jackfield.core.cel.faults import CelError, LimitError
+from jackfield.core.cel.quoting import ESCAPES
 from jackfield.core.cel.values import overload
 
 _SPACE: Final = (
@@ -15,17 +16,6 @@ _SPACE: Final = (
 _LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _UPPER: Final = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
 _TEXT_MAX: Final = 10_000_000
-ESCAPES: Final = {
-    "\a": r"\a",
-    "\b": r"\b",
-    "\f": r"\f",
-    "\n": r"\n",
-    "\r": r"\r",
-    "\t": r"\t",
-    "\v": r"\v",
-    "\\": r"\\",
-    '"': r"\"",
-}
 
 
 def _outside(position: int) -> CelError:
@@ -108,7 +98,7 @@ def _replace(text: str, old: str, new: str) -> str:
 def _replace_some(text: str, old: str, new: str, count: int) -> str:
     # Kubernetes has no limit here; a few of these in a row would fill any memory.
     if (text.count(old) + 1) * len(new) > _TEXT_MAX:
-        raise PanicError(f"replace makes a text of more than {_TEXT_MAX} characters")
+        raise LimitError(f"replace makes a text of more than {_TEXT_MAX} characters")
     return text.replace(old, new, max(count, -1))
 
 

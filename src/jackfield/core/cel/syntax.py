@@ -13,13 +13,10 @@ Literal = None | bool | int | float | str | bytes
 
 
 class Type(msgspec.Struct, frozen=True):
-    """A static type, printed as CEL prints it. Type parameters have names that begin with `~`."""
+    """A static type. Type parameters have names that begin with `~`."""
 
     name: str
     params: tuple["Type", ...] = ()
-
-    def __str__(self) -> str:
-        return f"{self.name}({', '.join(map(str, self.params))})" if self.params else self.name
 
 
 DYN: Final = Type("dyn")
@@ -37,7 +34,7 @@ class Const(msgspec.Struct, frozen=True):
 
 
 class Ident(msgspec.Struct, frozen=True):
-    """A variable; dotted names are one variable."""
+    """A variable, or a type by its name."""
 
     id: int
     name: str
@@ -90,12 +87,21 @@ class MapExpr(msgspec.Struct, frozen=True):
     entries: tuple[Entry, ...]
 
 
-class Message(msgspec.Struct, frozen=True):
-    """`Name{field: value}`; there is none that DRA can evaluate."""
+class Field(msgspec.Struct, frozen=True):
+    """One `field: value` of a message."""
 
     id: int
     name: str
-    values: tuple["Expr", ...]
+    value: "Expr"
+    optional: bool = False
+
+
+class Message(msgspec.Struct, frozen=True):
+    """`Name{field: value}`."""
+
+    id: int
+    name: str
+    fields: tuple[Field, ...]
 
 
 class Comprehension(msgspec.Struct, frozen=True):
@@ -129,11 +135,6 @@ class Checked(msgspec.Struct, frozen=True):
         """Return the static type of a node; what the checker left open is dyn."""
         return self.types.get(expr.id, DYN)
 
-    def place(self, expr: Expr) -> tuple[int, int]:
-        """Return line and column of a node, both from 1."""
-        before = self.source[: self.positions.get(expr.id, 0)]
-        return before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
-
 
 def children(expr: Expr) -> tuple[Expr, ...]:
     """Return the nodes directly below."""
@@ -148,12 +149,22 @@ def children(expr: Expr) -> tuple[Expr, ...]:
             return items
         case MapExpr(entries=entries):
             return tuple(part for entry in entries for part in (entry.key, entry.value))
-        case Message(values=values):
-            return values
+        case Message(fields=fields):
+            return tuple(field.value for field in fields)
         case Comprehension():
             return (expr.range, expr.init, expr.condition, expr.step, expr.result)
         case _ as never:
             assert_never(never)
+
+
+def depth(expr: Expr) -> int:
+    """Return how many nodes stand one below the other at most."""
+    deepest, waiting = 0, [(expr, 1)]
+    while waiting:
+        node, level = waiting.pop()
+        deepest = max(deepest, level)
+        waiting.extend((child, level + 1) for child in children(node))
+    return deepest
 
 
 def walk(expr: Expr) -> tuple[Expr, ...]:

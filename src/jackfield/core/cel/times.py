@@ -27,12 +27,14 @@ _UNITS: Final = {
 _DURATION: Final = re.compile(r"([0-9]{1,999}\.?[0-9]{0,999}|\.[0-9]{1,999})(ns|us|µs|μs|ms|s|m|h)")
 """Python does not read numbers of thousands of digits."""
 _TIMESTAMP: Final = re.compile(
-    r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]+))?(Z|[+-][0-9]{2}:[0-9]{2})"
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{1,2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]+))?(Z|[+-][0-9]{2}:[0-9]{2})"
 )
 _OFFSET: Final = re.compile(r"([+-]?)([0-9]{1,2}):([0-9]{1,2})")
 _NO_TIMESTAMP: Final = "type conversion error from 'string' to 'google.protobuf.Timestamp'"
 _NO_DURATION: Final = "type conversion error from 'string' to 'google.protobuf.Duration'"
 _HOURS_MAX, _MINUTES_MAX = 24, 60
+_HERE: Final = ("", "UTC", "Local")
+"""Where a scheduler runs, it is UTC."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 YEAR_ONE: Final = Timestamp(-62135596800 * SECOND)
 """Go's zero time."""
@@ -68,16 +70,18 @@ def parse_timestamp(text: str) -> Timestamp:
     east = _OFFSET.fullmatch(shape[8])
     if east and (int(east[2]) > _HOURS_MAX or int(east[3]) > _MINUTES_MAX):
         raise CelError(_NO_TIMESTAMP)
-    since -= _offset(east) if east else timedelta()
+    offset = _offset(east) if east else timedelta()
+    since -= offset
     fraction = int((shape[7] or "0").ljust(9, "0")[:9])
-    return moment((since.days * 86400 + since.seconds) * SECOND + fraction)
+    nanos = (since.days * 86400 + since.seconds) * SECOND + fraction
+    return moment(nanos, round(offset.total_seconds()))
 
 
-def moment(nanos: int) -> Timestamp:
+def moment(nanos: int, east_seconds: int = 0) -> Timestamp:
     """Return a point in time; raises CelError for what is not in the years 1 to 9999."""
     if not YEAR_ONE.nanos <= nanos < 253402300800 * SECOND:
         raise CelError("timestamp overflow")
-    return Timestamp(nanos)
+    return Timestamp(nanos, east_seconds)
 
 
 def duration_text(duration: Duration) -> str:
@@ -88,16 +92,25 @@ def duration_text(duration: Duration) -> str:
 
 
 def timestamp_text(timestamp: Timestamp) -> str:
-    """Return a point in time in RFC 3339."""
+    """Return a point in time in RFC 3339, in the zone in which it was written."""
     seconds, nanos = divmod(timestamp.nanos, SECOND)
-    at = _EPOCH + timedelta(seconds=seconds)
+    east = timestamp.east_seconds
+    # Python has no year 10,000, which zones can reach; the calendar repeats itself after 400 years.
+    years = 400 if seconds > 0 else 0
+    at = _EPOCH + timedelta(seconds=seconds + east, days=-146_097 if years else 0)
     fraction = f".{nanos:09}".rstrip("0") if nanos else ""
-    return f"{at.year:04}-{at:%m-%dT%H:%M:%S}{fraction}Z"
+    zone = f"{'-' if east < 0 else '+'}{abs(east) // 3600:02}:{abs(east) // 60 % 60:02}" if east else "Z"
+    return f"{at.year + years:04}-{at:%m-%dT%H:%M:%S}{fraction}{zone}"
 
 
 @overload("duration", str)
 def _duration(text: str) -> Duration:
     return parse_duration(text)
+
+
+@overload("duration", int)
+def _no_duration(_number: int) -> Duration:
+    raise CelError("type conversion error from 'int' to 'google.protobuf.Duration'")
 
 
 @overload("duration", Duration)
@@ -126,7 +139,7 @@ def _in_zone(timestamp: Timestamp, zone: str) -> datetime:
     if east:
         return at + _offset(east)
     try:
-        return at.astimezone(ZoneInfo(zone)) if zone not in ("", "UTC") else at
+        return at.astimezone(ZoneInfo(zone)) if zone not in _HERE else at
     except (ValueError, LookupError, OSError) as error:
         raise CelError(f"unknown time zone {zone}") from error
 

@@ -67,10 +67,23 @@ class Duration(msgspec.Struct, frozen=True, order=True):
     nanos: int
 
 
-class Timestamp(msgspec.Struct, frozen=True, order=True):
-    """A point in time, in nanoseconds since 1970."""
+class Timestamp(msgspec.Struct, frozen=True, eq=False):
+    """A point in time, in nanoseconds since 1970; how far east it was written shows only where it is written again."""
 
     nanos: int
+    east_seconds: int = 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Timestamp) and self.nanos == other.nanos
+
+    def __lt__(self, other: "Timestamp") -> bool:
+        return self.nanos < other.nanos
+
+    def __gt__(self, other: "Timestamp") -> bool:
+        return self.nanos > other.nanos
+
+    def __hash__(self) -> int:
+        return hash(self.nanos)
 
 
 class TypeValue(msgspec.Struct, frozen=True):
@@ -107,6 +120,20 @@ class NamedFormat(msgspec.Struct, frozen=True):
     name: str
 
 
+class Unlike:
+    """A key that is equal to none but itself: Kubernetes takes lists and maps for keys, but never finds them again."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+
+def plain(key: object) -> object:
+    """Return a key as it was written."""
+    return key.value if isinstance(key, Unlike) else key
+
+
 _NAMES: Final[dict[type, str]] = {
     bool: "bool",
     int: "int",
@@ -137,6 +164,35 @@ def type_name(value: object) -> str:
         if one in _NAMES:
             return _NAMES[one]
     return "kubernetes.DRADevice"
+
+
+_GO_NAMES: Final = {
+    "string": "types.String",
+    "int": "types.Int",
+    "uint": "types.Uint",
+    "double": "types.Double",
+    "bool": "types.Bool",
+    "bytes": "types.Bytes",
+    "null_type": "types.Null",
+    "list": "*types.baseList",
+    "map": "*types.baseMap",
+    "type": "*types.Type",
+    "optional_type": "*types.Optional",
+    "google.protobuf.Duration": "types.Duration",
+    "google.protobuf.Timestamp": "types.Timestamp",
+    "kubernetes.Quantity": "cel.Quantity",
+    "kubernetes.Semver": "cel.Semver",
+    "kubernetes.URL": "cel.URL",
+    "kubernetes.NamedFormat": "cel.Format",
+    "net.IP": "cel.IP",
+    "net.CIDR": "cel.CIDR",
+}
+
+
+def go_name(value: object) -> str:
+    """Return the name of a value's type, as Go prints it."""
+    name = type_name(value)
+    return f"{'*' if isinstance(value, Sum) else ''}{_GO_NAMES.get(name, name)}"
 
 
 class Function:

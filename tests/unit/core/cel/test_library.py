@@ -311,7 +311,7 @@ def test_this_is_so(topic: str, expression: str) -> None:
         ("matches('ab', '(')", "error parsing regexp"),
         # Kubernetes has an answer here, we have not:
         ("timestamp(253402300799).getHours('+01:00') == 0", "internal error: date value out of range"),
-        ("{dyn([1]): 1} != {}", "unsupported key type: list"),
+        ("{dyn(semver('1.0.0')): 1} != {}", "unsupported key type: kubernetes.Semver"),
         ("('%.1000f' + '').format([1.5]).size() == 1002", "could not parse formatting clause: "),
     ],
 )
