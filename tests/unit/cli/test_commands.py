@@ -90,8 +90,8 @@ def test_a_missing_scenario_is_said_to_be_missing(tmp_path: Path) -> None:
 
 def test_all_shows_the_steps_that_only_keep_books() -> None:
     path = str(GOLDEN / "life_of_a_claim.yaml")
-    assert "PutRequestStatus" not in run("sim", path).output
-    assert "PutRequestStatus" in run("sim", path, "--all").output
+    assert "Rescan" not in run("sim", path).output
+    assert "Rescan" in run("sim", path, "--all").output
 
 
 def test_a_story_is_found_by_the_beginning_of_a_name() -> None:
@@ -122,7 +122,7 @@ def test_a_story_can_be_read_from_what_sim_printed() -> None:
     printed = run("sim", str(GOLDEN / "life_of_a_claim.yaml"), "--json").output
     done = run("story", "resource/a100-0000.rack-a", "--from", "-", text=printed)
     assert done.exit_code == 0
-    assert "FreeResource" in done.output
+    assert "Detach 0000 at n1" in done.output
     bad = run("story", "pod/x/y", "--from", "-", text="no json\n")
     assert (bad.exit_code, "line 1 is not one that sim --json prints" in bad.output) == (2, True)
 

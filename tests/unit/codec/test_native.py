@@ -185,3 +185,22 @@ def test_what_says_nothing_about_the_order_is_asked_again(
 @pytest.mark.parametrize(("after", "header"), [(0.0, ""), (0.2, "1"), (1.0, "1"), (2.5, "3")])
 def test_the_header_has_whole_seconds_and_never_too_few(after: float, header: str) -> None:
     assert native.retry_after(native.Problem("t", "T", 503, retry_after=after)) == header
+
+
+@pytest.mark.parametrize(
+    ("prefer", "seconds"),
+    [
+        ("", 0.0),
+        ("wait=0.5", 0.5),
+        (" Wait = 0.5", 0.5),
+        ("wait=60", native.WAIT_SECONDS_MAX),
+        ("wait=-1", 0.0),
+        ("wait=nan", 0.0),
+        ("wait=inf", 0.0),
+        ("wait=soon", 0.0),
+        ("respond-async", 0.0),
+        (native.preference(Seconds(0.25)), 0.25),
+    ],
+)
+def test_an_answer_is_held_back_as_long_as_is_asked_and_never_long(prefer: str, seconds: float) -> None:
+    assert native.wait(prefer) == seconds

@@ -188,3 +188,22 @@ def test_two_faces_cannot_have_one_port() -> None:
                 pass
 
     play(scene)
+
+
+def test_an_answer_is_held_back_until_there_is_news() -> None:
+    async def scene(manager: Manager, face: Face, fabric: NativeFabric) -> None:
+        del manager, face
+        assert isinstance(await fabric.attach(order("a", device="0001")), Done)
+
+    play(scene)
+
+
+def test_whoever_does_not_ask_for_it_is_answered_at_once() -> None:
+    async def scene(manager: Manager, face: Face, fabric: NativeFabric) -> None:
+        del manager, fabric
+        async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {TOKEN.reveal()}"}) as session:
+            path = f"{face.url}{native.path(FABRIC, 'attach')}"
+            async with session.post(path, data=native.encode(order("a", device="0001"))) as response:
+                assert native.progress(await response.read()) == Working()
+
+    play(scene)
