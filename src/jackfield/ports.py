@@ -35,6 +35,10 @@ class Retry(PortError):  # noqa: N818 - named for what the caller must do
         self.after = after
 
 
+class Rewound(Retry):
+    """The world went back in time, since a backup was restored: what is remembered of it is void, begin anew."""
+
+
 class Conflict(PortError):  # noqa: N818
     """The world is not what the decision saw: look again."""
 
@@ -118,7 +122,7 @@ class Cluster(Protocol):
 
         A lost connection is mended inside; after one that cannot be resumed all objects are told again, with
         `Synced` naming those that exist. An object that ceases to be selected is `Deleted` to this watcher. Raises
-        Refused, as Retry, only before the first `Synced`.
+        Refused, as Retry, only before the first `Synced`; Rewound at any time.
         """
 
     async def read(self, kind: type[T], key: Key) -> T:

@@ -1,17 +1,20 @@
 """Claims of every shape on the real scheduler: each ends where its user expects, and says why on the object."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from jackfield.codec import Raw
 from jackfield.model.claim import DeviceRequest, ExactDeviceRequest, ResourceClaim
 from jackfield.model.meta import Condition
-from jackfield.model.names import Key, NodeName, Seconds, seconds
+from jackfield.model.names import DeviceID, Key, NodeName, Seconds, Version, rfc3339, seconds
 from jackfield.model.pod import Pod
 from jackfield.model.policy import DRIVER, FAILED, READY, RESCHEDULE, Policy
+from jackfield.model.slice import ResourceSlice
+from jackfield.ports import Apply, Merge
 from jackfield.sim.pool import Movement
 from jackfield.sim.setting import Class, LocalDevices, Nodes, Setting
 from jackfield.testing.control_plane import ControlPlane
@@ -218,3 +221,166 @@ def test_shared_claims_several_claims_and_several_devices_cost_one_attach_for_ea
 async def _ready(site: Site, claim: str) -> bool:
     said = await conditions(site, claim)
     return bool(said) and all(one.type == READY and one.status == "True" for one in said)
+
+
+# --- claims left over
+
+
+def test_a_claim_left_allocated_is_cleared_but_never_while_a_pod_waits(
+    fresh: ControlPlane, tmp_path: Path
+) -> None:
+    async def scene() -> None:
+        async with Site(fresh, _with_others(), tmp_path) as site:
+            device, other = await _offered(site, DRIVER), await _offered(site, OTHER)
+            for name in ("forgotten", "waited-for"):
+                await site.claim(name, request("gpu"), request("nic", "nic"))
+            await site.pod("waiting", "waited-for", scheduler="nobody")
+            await _allocate(site, "waited-for", {"gpu": device, "nic": other})
+            entry = await _say(site, "waited-for", other, "Linked")
+            await site.until(lambda: _ready_for(site, "waited-for", device))
+            assert await _entry(site, "waited-for", OTHER) == entry
+
+            entry = await _say(site, "waited-for", other, "Carrier")
+            await site.clock.sleep(Seconds(3.0))
+            assert await _entry(site, "waited-for", OTHER) == entry
+            assert await _ready_for(site, "waited-for", device)
+
+            await site.delete(Pod, "waiting")
+            await site.until(lambda: _unallocated(site, "waited-for"))
+            await told(site, "waited-for", "Cleared", "reserved for nobody")
+            assert await _status(site, "waited-for") == {}
+
+            await site.until(lambda: _idle(site, 1))
+            await _allocate(site, "forgotten", {"gpu": device, "nic": other})
+            await site.until(lambda: _unallocated(site, "forgotten"))
+            await told(site, "forgotten", "Cleared", "no pod waits for it")
+
+            await site.pod("late", "forgotten", seconds=1)
+            await done(site, "late")
+            assert site.attaches == 1
+
+    play(scene())
+
+
+def _with_others(*classes: Class) -> Setting:
+    """Nodes of the fabric, each with a device of another driver's."""
+    stage = setting(attach=2.0, policy=LONG_HOLD)
+    local = (LocalDevices(OTHER, 1, {"kind": "fast"}),)
+    mine = (Class("nic", f"device.driver == '{OTHER}'"), *classes)
+    return msgspec.structs.replace(
+        stage,
+        nodes=(Nodes("n", 2, fabric=FABRIC, slots=4, local=local),),
+        classes=(Class("gpu", f"device.driver == '{DRIVER}'"), *mine),
+    )
+
+
+async def _offered(site: Site, driver: str) -> DeviceID:
+    """Wait until a driver offers a device; return its name."""
+    found: list[DeviceID] = []
+
+    async def looked() -> bool:
+        for one in await site.all(ResourceSlice):
+            if isinstance(one, ResourceSlice) and one.spec.driver == driver:
+                found.extend(DeviceID(driver, one.spec.pool.name, entry.name) for entry in one.spec.devices)
+        return bool(found)
+
+    await site.until(looked)
+    return min(found)
+
+
+async def _allocate(site: Site, claim: str, devices: Mapping[str, DeviceID]) -> None:
+    """Do what a scheduler does that dies before it reserves anything: allocate devices on the first node."""
+    conditions = {"bindingConditions": [READY], "bindingFailureConditions": [RESCHEDULE, FAILED]}
+    results = [
+        {
+            **{"request": name, "driver": one.driver, "pool": one.pool, "device": one.device},
+            **(conditions if one.driver == DRIVER else {}),
+        }
+        for name, one in devices.items()
+    ]
+    here = {"key": "metadata.name", "operator": "In", "values": ["n-1"]}
+    allocation = {
+        "devices": {"results": results},
+        "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [here]}]},
+        "allocationTimestamp": rfc3339(site.clock.now()),
+    }
+    body = {"status": {"allocation": allocation}}
+    key = Key("default", claim)
+    await site.cluster.write(Merge(ResourceClaim, key, Version(""), body, status=True))
+
+
+async def _say(site: Site, claim: str, device: DeviceID, word: str) -> Raw:
+    """Let another driver say something of its device; return the entry as the server keeps it."""
+    entry = {
+        **{"driver": device.driver, "pool": device.pool, "device": device.device},
+        "conditions": [
+            {
+                **{"type": "NetworkReady", "status": "True", "reason": word, "message": "it says so itself"},
+                "lastTransitionTime": rfc3339(site.clock.now()),
+            }
+        ],
+        "data": {"vlan": 12},
+        "networkData": {"interfaceName": "eth1", "ips": ["10.0.0.7/24"]},
+    }
+    body = {"status": {"devices": [entry]}}
+    key = Key("default", claim)
+    await site.cluster.write(
+        Apply(ResourceClaim, key, Version(""), body, manager="nic-driver", status=True)
+    )
+    return await _entry(site, claim, device.driver)
+
+
+async def _status(site: Site, claim: str) -> Raw:
+    path = f"/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/{claim}"
+    return dict((await site.cluster.raw("GET", path)).get("status") or {})
+
+
+async def _entry(site: Site, claim: str, driver: str) -> Raw:
+    """Return what a claim says of a driver's device, field for field."""
+    entries = (await _status(site, claim)).get("devices") or []
+    return next((one for one in entries if one["driver"] == driver), {})
+
+
+async def _ready_for(site: Site, claim: str, device: DeviceID) -> bool:
+    entry = await _entry(site, claim, device.driver)
+    return any(one["type"] == READY and one["status"] == "True" for one in entry.get("conditions", ()))
+
+
+async def _unallocated(site: Site, claim: str) -> bool:
+    return "allocation" not in await _status(site, claim)
+
+
+# --- others' classes
+
+
+def test_unguarded_classes(fresh: ControlPlane, tmp_path: Path) -> None:
+    async def scene() -> None:
+        stage = _with_others(
+            Class("anything", "true"), Class("unguarded", f"device.attributes['{OTHER}'].kind == 'fast'")
+        )
+        bare = Nodes("bare", fabric=FABRIC, slots=4)
+        odd = Nodes("odd", local=(LocalDevices("fpga.example.com", 1, {"size": "big"}),))
+        stage = msgspec.structs.replace(stage, nodes=(*stage.nodes, bare, odd))
+        async with Site(fresh, stage, tmp_path) as site:
+            await _offered(site, DRIVER)
+            for name, klass in (("c1", "unguarded"), ("c2", "unguarded"), ("c3", "unguarded"),("c4", "unguarded"), ("a1", "anything"), ("a2", "anything"), ("a3", "anything")):
+                await site.claim(name, request("any", klass))
+            await site.clock.sleep(Seconds(3.0))
+            await site.pod("lucky", "c1", node="n-1", seconds=20)
+            await site.pod("bare", "c2", node="bare", seconds=1)
+            await site.pod("odd", "c3", node="odd", seconds=1)
+            await site.pod("free", "c4", seconds=1)
+            await site.clock.sleep(Seconds(8.0))
+            await site.pod("any1", "a1", seconds=20)
+            await site.pod("any2", "a2", seconds=20)
+            await site.pod("any3", "a3", node="n-1", seconds=20)
+            await site.clock.sleep(Seconds(20.0))
+            for pod in (await site.pods()).values():
+                print(pod.metadata.name, pod.spec.node_name, pod.status.phase)
+                for e in await site.events(pod.metadata.name):
+                    print("    ", e.reason, e.message)
+            for c in await site.all(ResourceClaim):
+                print(c.metadata.name, c.results)
+            assert False
+
+    play(scene())

@@ -41,6 +41,11 @@ def invalid_value(field: str, value: object, message: str) -> Cause:
     return Cause(field, f"Invalid value: {shown}: {message}")
 
 
+def invalid_whole(field: str, message: str) -> Cause:
+    """Return the cause for an object or list that is not allowed as a whole; its value is not repeated."""
+    return Cause(field, f"Invalid value: {message}")
+
+
 def required(field: str, message: str = "") -> Cause:
     """Return the cause for something that is missing."""
     return Cause(field, f"Required value{': ' if message else ''}{message}", "FieldValueRequired")

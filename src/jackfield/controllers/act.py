@@ -82,6 +82,8 @@ from jackfield.model.taint import DeviceTaintRule
 from jackfield.model.view import Delta
 from jackfield.ports import Apply, Changed, Conflict, Gone, Merge, Refused, Retry, Selection, Synced, World
 
+CLEARED = "Cleared"
+"""The reason of the Event that tells of a claim whose allocation was taken off it."""
 FAILURES_MAX = 32
 """How many failures a node's annotation remembers."""
 
@@ -330,7 +332,9 @@ async def _clear(action: ClearClaim, hands: Hands) -> None:
             raise Conflict(f"a pod uses claim {action.claim} after all")
     nothing = {"allocation": None, "reservedFor": None, "devices": None}
     patch = Merge(ResourceClaim, action.claim, action.version, {"status": nothing}, status=True)
-    _know(hands, await hands.world.cluster.write(patch))
+    claim = await hands.world.cluster.write(patch)
+    _know(hands, claim)
+    hands.tell(claim, Event(reason=CLEARED, message=f"its devices are free again: {action.because}"))
 
 
 async def _sent(verb: str, action: Attach | Detach, hands: Hands) -> Version:

@@ -44,8 +44,7 @@ class Patience:
 
     def take(self, waiting: tuple[Waiting, ...], now: Seconds) -> Seconds:
         """Hear what is waited for; return when to look again so that it can be told."""
-        worth = (each for each in waiting if each.object.partition("/")[0] in _KINDS)
-        return min((self._one(each, now) for each in worth), default=NEVER)
+        return min((self._one(each, now) for each in waiting), default=NEVER)
 
     def _one(self, waiting: Waiting, now: Seconds) -> Seconds:
         about = self._about(waiting)

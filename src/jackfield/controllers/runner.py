@@ -22,7 +22,7 @@ from jackfield.model.names import FabricName, NodeName, Seconds
 from jackfield.model.plan import AnyAction, Plan, Waiting
 from jackfield.model.policy import Policy
 from jackfield.model.view import Delta, InventoryChanged, ObjectChanged, View
-from jackfield.ports import Conflict, Gone, PortError, Refused, Retry, Selection, Synced, World
+from jackfield.ports import Conflict, Gone, PortError, Refused, Retry, Rewound, Selection, Synced, World
 
 ROUNDS_MAX = 64
 """How many keys of one controller are worked on side by side."""
@@ -84,6 +84,24 @@ class Runner:
 
     async def run(self, kinds: Mapping[type[Object], Selection]) -> None:
         """Run until cancelled: watch these kinds, every fabric and every host."""
+        while True:
+            rewound = ""
+            try:
+                await self._live(kinds)
+            except* Rewound as errors:
+                rewound = str(errors.exceptions[0])
+            if not rewound:
+                return
+            # Versions have lost their meaning: nothing that is remembered can be compared with what is told now.
+            again = Waiting("kind/all", "Rewound", f"everything to be told anew; {rewound}")
+            self._recorder.waits(self._world.clock.now(), "watch", (again,))
+            self.store.clear()
+            self._dirty = {one.name: Dirty(self._world.clock) for one in self._controllers}
+            self._unexplained = Dirty(self._world.clock)
+            self._failures.clear()
+
+    async def _live(self, kinds: Mapping[type[Object], Selection]) -> None:
+        """Run until cancelled, or until the API goes back in time."""
         self._unsynced = dict.fromkeys(kinds)
         synced = asyncio.Event()
         async with asyncio.TaskGroup() as group:
@@ -120,6 +138,8 @@ class Runner:
         while True:
             try:
                 await self._hear_of(kind, selection, synced)
+            except Rewound:
+                raise
             except PortError as error:
                 what = f"the API server to show every {kind.__name__}; it says: {error}"
                 unseen = Waiting(f"kind/{kind.__name__}", "Unseen", what)

@@ -46,10 +46,14 @@ class Store:
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
-        self._supply = Supply(policy)
+        self.clear()
+
+    def clear(self) -> None:
+        """Know nothing, as if just started."""
+        self._supply = Supply(self.policy)
         self._objects: dict[type[Object], dict[Key, Object]] = {}
         self._gone: dict[tuple[type[Object], Key], int] = {}
-        self._by = Indexes(policy)
+        self._by = Indexes(self.policy)
         self._facts: dict[NodeName, Facts] = {}
 
     # --- writing

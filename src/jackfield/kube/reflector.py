@@ -21,7 +21,7 @@ from jackfield.kube.bucket import pause
 from jackfield.kube.transport import Call, Transport
 from jackfield.model.meta import Object
 from jackfield.model.names import Key
-from jackfield.ports import Change, Changed, Deleted, PortError, Retry, Selection, Synced
+from jackfield.ports import Change, Changed, Deleted, PortError, Retry, Rewound, Selection, Synced
 
 T = TypeVar("T", bound=Object)
 
@@ -88,7 +88,7 @@ class Reflector(Generic[T]):
                         synced = synced or isinstance(change, Synced)
                         yield change
             except PortError as error:
-                if not synced:
+                if not synced or isinstance(error, Rewound):
                     raise
                 await self._mend(error)
 
@@ -181,7 +181,7 @@ class Reflector(Generic[T]):
         page = self._page(await self._transport.ask(Call("GET", self._path, {"limit": "1"})))
         self._broke = False
         if _is_before(page.version, self._version):
-            raise Expired(f"the API server went back in time, from {self._version} to {page.version}")
+            raise Rewound(f"the API server went back in time, from {self._version} to {page.version}")
 
     def _told(self, lines: Iterable[bytes]) -> list[Change | PortError]:
         """Return what the lines say; an error ends them."""

@@ -172,7 +172,10 @@ class Stream:
             return await self._response.content.readany()
 
     def close(self) -> None:
-        """Hang up."""
+        """Hang up at once: an end in good form waits for the server, and whoever hangs up may be gone by then."""
+        line = self._response.connection
+        if line is not None and line.transport is not None:
+            line.transport.abort()
         self._response.close()
 
 
