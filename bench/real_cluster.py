@@ -37,6 +37,7 @@ WRITES_UNTIL_BOUND_MAX: Final = 8
 WRITES_LIFE_MAX: Final = 16
 SINGLES: Final = 10
 BURST: Final = 200
+SLOTS: Final = 8
 QUIET_SECONDS: Final = 300.0
 WRITES: Final = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 FAST_CONTROLLERS: Final = ("--kube-api-qps=500", "--kube-api-burst=1000")
@@ -46,7 +47,7 @@ FAST_CONTROLLERS: Final = ("--kube-api-qps=500", "--kube-api-burst=1000")
 def stage(nodes: int, devices: int, local: int = 0, hold: float = 600.0) -> Setting:
     """Return a site whose hardware takes a second to attach and is seen at once."""
     policy = Policy(hold_seconds=Seconds(hold), inventory_seconds=Seconds(30.0))
-    made = setting(nodes=nodes, devices=devices, attach=1.0, policy=policy)
+    made = setting(nodes=nodes, devices=devices, slots=SLOTS, attach=1.0, policy=policy)
     own = (LocalDevices("local.example.com", local, {"model": "L4"}),) if local else ()
     groups = tuple(msgspec.structs.replace(one, local=own) for one in made.nodes)
     return msgspec.structs.replace(
@@ -186,7 +187,7 @@ async def _scale(plane: ControlPlane, folder: Path, nodes: int, pool: int) -> Fi
         await site.template()
         for number in range(BURST):
             await site.pod(f"p{number}", template="gpu")
-        await site.until(lambda: site.attaches >= min(BURST, pool), 300)
+        await site.until(lambda: site.attaches >= min(BURST, pool, nodes * SLOTS), 300)
         placed = [one.at for one in site.calls if one.verb is Verb.ATTACH]
         orders = {one.order: one.at for one in reversed(site.calls) if one.verb is Verb.ATTACH}
         span = max(orders.values()) - min(orders.values())

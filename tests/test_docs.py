@@ -13,8 +13,11 @@ import click
 import msgspec
 import pytest
 
-from jackfield import model
+from jackfield import fabric, model
+from jackfield.cli.log import Entry
+from jackfield.cli.run import PARTS
 from jackfield.core import lifecycle
+from jackfield.fabric import FabricSettings
 from jackfield.model import composition, plan
 from jackfield.model.policy import DeviceModel, NodeGroup, Policy
 
@@ -24,6 +27,7 @@ GLOSSARY = DOCS / "glossary.md"
 LIFE = DOCS / "life-of-a-claim.md"
 POLICY = DOCS / "policy.md"
 CLI = DOCS / "cli.md"
+RUNNING = DOCS / "running.md"
 
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md")), *sorted(ROOT.glob("examples/**/*.md"))]
 OUR_KEYS = re.compile(r"(?:jackfield\.dev|cohdi\.io)/[a-z0-9-]+")
@@ -125,6 +129,38 @@ def test_the_policy_that_is_shown_can_be_read() -> None:
         shown = msgspec.yaml.decode(text, type=dict[str, object])
         read = msgspec.to_builtins(msgspec.convert(shown, Policy))
         assert [name for name in shown if name not in read] == []
+
+
+# --- running
+
+
+def _section(title: str) -> str:
+    """Return what stands under a heading of the page about running."""
+    _, _, rest = RUNNING.read_text().partition(f"\n## {title}\n")
+    assert rest, f"the heading {title!r} is gone"
+    return rest.partition("\n## ")[0]
+
+
+def test_every_setting_of_a_fabric_stands_in_its_table() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| [^|]+ \|$", _section("The fabrics"), re.MULTILINE)
+    assert [(name, default.strip()) for name, default in rows] == [*_settings(FabricSettings)]
+
+
+def test_the_fabrics_that_are_shown_can_be_read() -> None:
+    (example,) = (text for language, text in FENCE.findall(_section("The fabrics")) if language == "yaml")
+    assert len(fabric.parse(example, "running.md")) > 1
+    said = {name for one in msgspec.yaml.decode(example)["fabrics"] for name in one}
+    assert said == {name for name, _ in _settings(FabricSettings)}
+
+
+def test_every_member_of_a_line_of_the_log_is_explained() -> None:
+    rows = re.findall(r"^\| `(\w+)` \|", _section("The log"), re.MULTILINE)
+    assert rows == [field.encode_name for field in msgspec.structs.fields(Entry)]
+
+
+def test_every_part_that_can_run_alone_is_explained() -> None:
+    rows = re.findall(r"^\| `(\w+)` \|", _section("Each part alone"), re.MULTILINE)
+    assert rows == [*PARTS]
 
 
 # --- the life of a claim

@@ -40,7 +40,7 @@ def controllers(plane: ControlPlane, folder: Path, drivers: tuple[str, ...] = (D
     """Make the controllers' service account; yield its kubeconfig."""
     spaces: list[Raw] = [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        for name in ("jackfield", "jackfield-node")
+        for name in ("jackfield", "jackfield-node", "jackfield-controllers")
     ]
     made = manifests(Part.CONTROLLERS, Account("jackfield", "controllers"), drivers)
     put(plane, *spaces, *made)

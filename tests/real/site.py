@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, aclosing, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -35,7 +35,7 @@ from jackfield.model.meta import Object, ObjectMeta
 from jackfield.model.names import FabricName, Key, ModelName, Seconds
 from jackfield.model.pod import Container, Pod, PodResourceClaim, PodSpec
 from jackfield.model.policy import DRIVER, DeviceModel, Policy
-from jackfield.ports import Changed, Gone, Synced
+from jackfield.ports import Changed, Conflict, Gone, Synced
 from jackfield.sim.chance import Chance, Fixed
 from jackfield.sim.fabric import Call, Fate, Faults, NoFaults, SimFabric
 from jackfield.sim.face import Face
@@ -188,6 +188,8 @@ class Site:
         """Every call that a manager was sent."""
         self.faults: Faults = NoFaults()
         """What happens to calls; set before the context opens."""
+        self.kubeconfig = plane.kubeconfig
+        """As whom the replicas come; set before the context opens."""
         self._folder = folder
         self._count = replicas
         self._stack = AsyncExitStack()
@@ -238,7 +240,8 @@ class Site:
     async def _namespaces(self) -> None:
         for name in ("jackfield-node", "jackfield-controllers"):
             body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-            await self.cluster.raw("POST", "/api/v1/namespaces", body)
+            with suppress(Conflict):  # it may stand there with the roles that are bound in it
+                await self.cluster.raw("POST", "/api/v1/namespaces", body)
 
     def _write_files(self, url: str) -> None:
         fabrics = [
@@ -254,7 +257,7 @@ class Site:
         return [
             *("--policy", str(self._folder / "policy.yaml")),
             *("--fabrics", str(self._folder / "fabrics.yaml")),
-            *("--kubeconfig", str(self.plane.kubeconfig)),
+            *("--kubeconfig", str(self.kubeconfig)),
             *("--log", "json"),
         ]
 
@@ -313,11 +316,12 @@ class Site:
 
     async def all(self, kind: type[Object]) -> list[Object]:
         found = []
-        async for change in self.cluster.watch(kind):
-            if isinstance(change, Changed):
-                found.append(change.object)
-            if isinstance(change, Synced):
-                break
+        async with aclosing(self.cluster.watch(kind)) as changes:
+            async for change in changes:
+                if isinstance(change, Changed):
+                    found.append(change.object)
+                if isinstance(change, Synced):
+                    break
         return found
 
     async def pods(self) -> dict[str, Pod]:

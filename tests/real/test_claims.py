@@ -8,9 +8,17 @@ import msgspec
 import pytest
 
 from jackfield.codec import Raw
-from jackfield.model.claim import DeviceRequest, ExactDeviceRequest, ResourceClaim
+from jackfield.model.claim import (
+    CELDeviceSelector,
+    DeviceRequest,
+    DeviceSelector,
+    DeviceSubRequest,
+    ExactDeviceRequest,
+    ResourceClaim,
+)
 from jackfield.model.meta import Condition
-from jackfield.model.names import DeviceID, Key, NodeName, Seconds, Version, rfc3339, seconds
+from jackfield.model.names import DeviceID, Key, NodeName, Seconds, Version, named, rfc3339, seconds
+from jackfield.model.node import Node
 from jackfield.model.pod import Pod
 from jackfield.model.policy import DRIVER, FAILED, READY, RESCHEDULE, Policy
 from jackfield.model.slice import ResourceSlice
@@ -49,12 +57,12 @@ async def _on_a_node(site: Site, pod: str) -> NodeName:
 
 async def done(site: Site, *pods: str, within: float = 60) -> None:
     """Wait until pods have run to their end."""
-    for pod in pods:
-        await site.until(lambda pod=pod: _succeeded(site, pod), within)
 
+    async def ended() -> bool:
+        found = await site.pods()
+        return all(found[pod].status.phase == "Succeeded" for pod in pods)
 
-async def _succeeded(site: Site, pod: str) -> bool:
-    return (await site.pods())[pod].status.phase == "Succeeded"
+    await site.until(ended, within)
 
 
 async def told(site: Site, claim: str, kind: str, words: str, within: float = 60) -> None:
@@ -89,7 +97,7 @@ def test_a_warm_device_serves_where_it_stands_within_one_poll_and_moves_when_wan
     fresh: ControlPlane, tmp_path: Path
 ) -> None:
     async def scene() -> None:
-        async with Site(fresh, setting(nodes=2, devices=2, policy=LONG_HOLD), tmp_path) as site:
+        async with Site(fresh, setting(nodes=2, devices=3, policy=LONG_HOLD), tmp_path) as site:
             await site.template()
             await site.claim("both", count=2)
             await site.pod("first", "both", node="n-1", seconds=1)
@@ -97,19 +105,33 @@ def test_a_warm_device_serves_where_it_stands_within_one_poll_and_moves_when_wan
             assert site.attaches == 2
             await site.until(lambda: _idle(site, 2))
 
-            await site.pod("warm", template="gpu", seconds=8)
+            await site.claim("warm", _rather_attached())
+            await site.pod("warm", "warm", seconds=15)
             warm = await bound(site, "warm")
             assert warm.spec.node_name == "n-1"
             assert await _waited(site, warm) < 2 * POLL
             assert site.attaches == 2
 
+            await site.pod("busy", template="gpu", node="n-2", seconds=15)
+            await bound(site, "busy")
+            assert site.attaches == 3, "of what is free and what is idle elsewhere the free one is taken"
             await site.pod("far", template="gpu", node="n-2", seconds=1)
-            await done(site, "warm", "far")
-            assert (await site.pods())["far"].spec.node_name == "n-2"
-            assert site.attaches == 3
-            assert len(site.attached) == 2
+            await done(site, "warm", "busy", "far")
+            assert [(one.node, one.present) for one in site.movements[3:]] == [("n-1", False), ("n-2", True)]
 
     play(scene())
+
+
+def _rather_attached() -> DeviceRequest:
+    """A device that needs no attaching if there is one, which is what the scheduler then scores nodes by."""
+    attached = DeviceSelector(CELDeviceSelector(f"device.attributes['{DRIVER}'].attached"))
+    return DeviceRequest(
+        name="gpu",
+        first_available=(
+            DeviceSubRequest(name="attached", device_class_name="gpu", selectors=(attached,)),
+            DeviceSubRequest(name="any", device_class_name="gpu"),
+        ),
+    )
 
 
 async def _idle(site: Site, count: int) -> bool:
@@ -132,13 +154,29 @@ async def _waited(site: Site, pod: Pod) -> float:
 
 
 async def burst(plane: ControlPlane, folder: Path, pods: int, within: float) -> None:
-    """Many pods at once on nodes that can take one device each, and as many devices as nodes."""
-    async with Site(plane, setting(nodes=40, devices=40, slots=1, policy=LONG_HOLD), folder) as site:
+    """Many pods at once on nodes that can take one device each, one of which the scheduler likes best by far."""
+    stage = setting(devices=40, slots=1, policy=LONG_HOLD)
+    nodes = Nodes("n", 39, fabric=FABRIC, slots=1), Nodes("big", cpu="999", fabric=FABRIC, slots=1)
+    async with Site(plane, msgspec.structs.replace(stage, nodes=nodes), folder) as site:
         await site.template()
+        await _offered(site, DRIVER)
         await asyncio.gather(*(site.pod(f"p{one}", template="gpu", seconds=1) for one in range(pods)))
         await site.until(lambda: site.phases("Succeeded", pods), within)
-        assert most_at_once(site.movements) == 1
-        assert site.attaches <= pods
+        assert any("big can take 1 devices" in one.because for one in site.lines), "it was too easy"
+        _within_limits(site, pods)
+        before = site.attaches
+        await site.claim("wide", count=2)
+        await site.pod("too-wide", "wide")
+        await told(site, "wide", RESCHEDULE, "can take 1 devices, and 0 are taken by others")
+        _within_limits(site, before)
+        assert len(site.attached) == 40, "what cannot be served takes no warm device away"
+
+
+def _within_limits(site: Site, attaches: int) -> None:
+    """See that no node had two devices, that nobody tried to give it two, and how many attaches there were."""
+    assert most_at_once(site.movements) == 1
+    assert not [one for one in site.lines if one.what.startswith("Blame")]
+    assert site.attaches <= attaches
 
 
 def test_in_a_burst_of_sixty_pods_no_node_has_more_devices_than_slots(
@@ -255,7 +293,7 @@ def test_a_claim_left_allocated_is_cleared_but_never_while_a_pod_waits(
             await site.until(lambda: _unallocated(site, "forgotten"))
             await told(site, "forgotten", "Cleared", "no pod waits for it")
 
-            await site.pod("late", "forgotten", seconds=1)
+            await site.pod("late", "forgotten", node="n-1", seconds=1)
             await done(site, "late")
             assert site.attaches == 1
 
@@ -293,7 +331,10 @@ async def _allocate(site: Site, claim: str, devices: Mapping[str, DeviceID]) -> 
     conditions = {"bindingConditions": [READY], "bindingFailureConditions": [RESCHEDULE, FAILED]}
     results = [
         {
-            **{"request": name, "driver": one.driver, "pool": one.pool, "device": one.device},
+            "request": name,
+            "driver": one.driver,
+            "pool": one.pool,
+            "device": one.device,
             **(conditions if one.driver == DRIVER else {}),
         }
         for name, one in devices.items()
@@ -311,22 +352,19 @@ async def _allocate(site: Site, claim: str, devices: Mapping[str, DeviceID]) -> 
 
 async def _say(site: Site, claim: str, device: DeviceID, word: str) -> Raw:
     """Let another driver say something of its device; return the entry as the server keeps it."""
+    now = rfc3339(site.clock.now())
+    condition = Condition("NetworkReady", status="True", reason=word, message="up", last_transition_time=now)
     entry = {
-        **{"driver": device.driver, "pool": device.pool, "device": device.device},
-        "conditions": [
-            {
-                **{"type": "NetworkReady", "status": "True", "reason": word, "message": "it says so itself"},
-                "lastTransitionTime": rfc3339(site.clock.now()),
-            }
-        ],
+        "driver": device.driver,
+        "pool": device.pool,
+        "device": device.device,
+        "conditions": [msgspec.to_builtins(condition)],
         "data": {"vlan": 12},
         "networkData": {"interfaceName": "eth1", "ips": ["10.0.0.7/24"]},
     }
     body = {"status": {"devices": [entry]}}
     key = Key("default", claim)
-    await site.cluster.write(
-        Apply(ResourceClaim, key, Version(""), body, manager="nic-driver", status=True)
-    )
+    await site.cluster.write(Apply(ResourceClaim, key, Version(""), body, manager="nic-driver", status=True))
     return await _entry(site, claim, device.driver)
 
 
@@ -353,34 +391,60 @@ async def _unallocated(site: Site, claim: str) -> bool:
 # --- others' classes
 
 
-def test_unguarded_classes(fresh: ControlPlane, tmp_path: Path) -> None:
+def test_other_peoples_classes_fare_with_our_devices_as_with_any_other_drivers(
+    fresh: ControlPlane, tmp_path: Path
+) -> None:
+    """A selector that has no answer for a device ends a pod's round: the scheduler's rule, whoever's device it is."""
+    stage = _with_others(
+        Class("anything", "true"), Class("unguarded", f"device.attributes['{OTHER}'].kind == 'fast'")
+    )
+    bare = Nodes("bare", fabric=FABRIC, slots=4)  # has nothing but what we offer
+    odd = Nodes("odd", local=(LocalDevices("fpga.example.com", 1, {"size": "big"}),))  # has nothing of ours
+
     async def scene() -> None:
-        stage = _with_others(
-            Class("anything", "true"), Class("unguarded", f"device.attributes['{OTHER}'].kind == 'fast'")
-        )
-        bare = Nodes("bare", fabric=FABRIC, slots=4)
-        odd = Nodes("odd", local=(LocalDevices("fpga.example.com", 1, {"size": "big"}),))
-        stage = msgspec.structs.replace(stage, nodes=(*stage.nodes, bare, odd))
-        async with Site(fresh, stage, tmp_path) as site:
+        nodes = (*stage.nodes, bare, odd)
+        async with Site(fresh, msgspec.structs.replace(stage, nodes=nodes), tmp_path) as site:
             await _offered(site, DRIVER)
-            for name, klass in (("c1", "unguarded"), ("c2", "unguarded"), ("c3", "unguarded"),("c4", "unguarded"), ("a1", "anything"), ("a2", "anything"), ("a3", "anything")):
-                await site.claim(name, request("any", klass))
-            await site.clock.sleep(Seconds(3.0))
-            await site.pod("lucky", "c1", node="n-1", seconds=20)
-            await site.pod("bare", "c2", node="bare", seconds=1)
-            await site.pod("odd", "c3", node="odd", seconds=1)
-            await site.pod("free", "c4", seconds=1)
-            await site.clock.sleep(Seconds(8.0))
-            await site.pod("any1", "a1", seconds=20)
-            await site.pod("any2", "a2", seconds=20)
-            await site.pod("any3", "a3", node="n-1", seconds=20)
-            await site.clock.sleep(Seconds(20.0))
-            for pod in (await site.pods()).values():
-                print(pod.metadata.name, pod.spec.node_name, pod.status.phase)
-                for e in await site.events(pod.metadata.name):
-                    print("    ", e.reason, e.message)
-            for c in await site.all(ResourceClaim):
-                print(c.metadata.name, c.results)
-            assert False
+            await site.until(lambda: _has_room(site, "bare"))
+            for name in ("here", "ours", "theirs"):
+                await site.claim(name, request("any", "unguarded"))
+            await site.pod("undisturbed", "here", node="n-1", seconds=1)
+            await site.pod("beside-ours", "ours", node="bare")
+            await site.pod("beside-theirs", "theirs", node="odd")
+            await done(site, "undisturbed")
+            assert await _why(site, "beside-ours") == await _why(site, "beside-theirs")
+            assert "CEL runtime error: no such key: kind" in await _why(site, "beside-ours")
+            assert site.attaches == 0
+
+            await site.claim("any", request("any", "anything"))
+            await site.claim("any-too", request("any", "anything"))
+            await site.pod("served-by-them", "any", node="n-2", seconds=30)
+            assert (await bound(site, "served-by-them")).spec.node_name == "n-2"
+            assert site.attaches == 0, "what needs no attaching comes first"
+            await site.pod("served-by-us", "any-too", node="n-2", seconds=1)
+            await done(site, "served-by-us")
+            assert site.attaches == 1
+
+            await site.claim("guarded", request("gpu"), request("nic", "nic"))
+            await site.pod("both", "guarded", seconds=1)
+            await done(site, "both")
+            assert site.attaches <= 2
 
     play(scene())
+
+
+async def _has_room(site: Site, node: str) -> bool:
+    found = await site.cluster.read(Node, named(node))
+    return found.metadata.labels.get("cohdi.io/a100") == "true"
+
+
+async def _why(site: Site, pod: str) -> str:
+    """Wait until the scheduler has said why it cannot place a pod; return its words."""
+    words: list[str] = []
+
+    async def said() -> bool:
+        words.extend(one.message for one in await site.events(pod) if one.reason == "FailedScheduling")
+        return bool(words)
+
+    await site.until(said)
+    return words[0]

@@ -21,13 +21,13 @@ from jackfield.model.composition import (
 )
 from jackfield.model.fabric import Traits
 from jackfield.model.meta import holds
-from jackfield.model.names import FabricName, OrderID, Seconds, seconds
+from jackfield.model.names import FabricName, OrderID, Seconds, Time, seconds
 from jackfield.model.pod import Pod
 from jackfield.model.policy import Policy
 from jackfield.sim.fabric import FINE, Call, Fate, Verb
 from jackfield.sim.setting import Setting
 from jackfield.testing.control_plane import ControlPlane, Program
-from real.site import Line, Replica, Site, setting
+from real.site import FABRIC, Line, Replica, Site, setting
 
 TAKEN_OVER_SECONDS_MAX = 15.0
 """Within that time another replica leads what a dead one led."""
@@ -199,7 +199,9 @@ def with_fabrics(stage: Setting, names: tuple[FabricName, ...], traits: tuple[Tr
 
 def led(replica: Replica, since: float) -> Line | None:
     """The last time since then that a replica said what it leads."""
-    said = [one for one in replica.lines if one.because.startswith("leads ") and seconds(one.time) >= since]
+    said = [
+        one for one in replica.lines if one.because.startswith("leads ") and seconds(Time(one.time)) >= since
+    ]
     return said[-1] if said else None
 
 
@@ -226,14 +228,14 @@ def test_another_replica_takes_over_in_time_and_orders_nothing_twice(
         await site.until(lambda: leads(by, names, since), 30)
         said = led(by, since)
         assert said is not None
-        assert seconds(said.time) - since <= TAKEN_OVER_SECONDS_MAX
+        assert seconds(Time(said.time)) - since <= TAKEN_OVER_SECONDS_MAX
         await run(site, count)
         assert site.attaches == len(orders(site, Verb.ATTACH)) == count, site.report()
 
     async def scene(site: Site) -> None:
         one, other = site.replicas
         for each in site.replicas:
-            await site.until(lambda each=each: leads(each, shares[each.name], 0))
+            await site.until(partial(leads, each, shares[each.name], 0.0))
         await ordered(site, 1)
         one.signal(signal.SIGSTOP)
         await taken_over(site, other, len(names))
@@ -313,26 +315,50 @@ def test_answers_lost_late_and_twice_cost_time_but_no_device(fresh: ControlPlane
 # --- etcd goes back in time
 
 
+WRITES = 300
+
+
 def test_what_a_restored_backup_does_not_know_is_adopted(fresh: ControlPlane, tmp_path: Path) -> None:
     async def scene(site: Site) -> None:
         await site.pod("before", template="gpu", node="n-1")
         await run(site, 1)
-        await site.pod("meanwhile", template="gpu", node="n-2")
+        await site.pod("ordered", template="gpu", node="n-2")
         await site.until(lambda: len(orders(site, Verb.ATTACH)) == 2)
+        site.replicas[0].signal(signal.SIGSTOP)
+        await site.pod("allocated", template="gpu", node="n-3")
+        await site.until(lambda: allocated(site, 3))
         backup = await site.plane.aside(site.plane.snapshot)
-        await site.pod("after", template="gpu", node="n-3")
-        await run(site, 3)
+        site.replicas[0].signal(signal.SIGCONT)
+        await site.pod("after", template="gpu", node="n-4")
+        await run(site, 4)
+        await time_passes(site)
         await site.plane.aside(partial(site.plane.restore, backup))
-        await site.until(lambda: site.phases("Running", 2), 120)
-        await site.until(lambda: len(site.attached) == 2, 60)
-        await site.until(lambda: books(site, 2))
+        await run(site, 3, 120)
+        await site.until(lambda: len(site.attached) == 3, 60)
+        await site.until(lambda: books(site, 3))
         left = [one.node for one in site.movements if not one.present]
-        assert left == ["n-3"], "only what nobody asks for any more goes back"
-        assert site.attaches == 3
+        assert left == ["n-4"], "only what nobody asks for any more goes back"
+        assert site.attaches == 4, site.report()
         await all_returned(site)
 
-    stage = setting(nodes=3, devices=6, attach=1.5, policy=POLICY)
-    play(Site(fresh, stage, tmp_path), scene)
+    stage = setting(nodes=4, devices=6, attach=1.5, policy=POLICY)
+    stage = with_fabrics(stage, (FABRIC,), (Traits(call_timeout=Seconds(3.0)),))
+    play(Site(fresh, replace(stage, nodes=(replace(stage.nodes[0], name="n"),)), tmp_path), scene)
+
+
+async def time_passes(site: Site) -> None:
+    """Write a lot that means nothing to us, as a cluster does between two backups."""
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "busy", "namespace": "default"}}
+    await site.cluster.raw("POST", "/api/v1/namespaces/default/configmaps", body)
+    for number in range(WRITES):
+        changed = {**body, "data": {"number": str(number)}}
+        await site.cluster.raw("PUT", "/api/v1/namespaces/default/configmaps/busy", changed)
+
+
+async def allocated(site: Site, count: int) -> bool:
+    """Whether so many claims have their device."""
+    found = [one for one in await site.all(ResourceClaim) if isinstance(one, ResourceClaim)]
+    return sum(bool(one.results) for one in found) == count
 
 
 async def books(site: Site, count: int) -> bool:

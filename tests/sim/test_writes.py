@@ -4,6 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from jackfield.cluster.api import WRITES, Client
 from jackfield.sim import scenario
@@ -17,6 +18,8 @@ APART = ("Event", "Lease")
 BOUND_MAX = 8
 LIFE_MAX = 16
 SEEDS = (1, 2, 3)
+OPENED = 1
+"""The last device of a pool is opened to all nodes when it becomes idle, since somebody may wait elsewhere."""
 
 Writes = Counter[tuple[str, str]]
 
@@ -52,14 +55,23 @@ class Meter:
         )
 
 
-@pytest.fixture(scope="module", params=SEEDS)
-def life(request: pytest.FixtureRequest) -> tuple[Writes, Writes]:
+def lived(seed: int, devices: int) -> tuple[Writes, Writes]:
     """What was written from the pod's creation until it was bound, and until all was quiet again."""
+    play = scenario.read(LIFE)
+    (rack,) = play.setting.fabrics
+    (batch,) = rack.batches
+    rack = replace(rack, batches=(replace(batch, count=devices),))
     meter = Meter()
-    outcome = perform(scenario.read(LIFE), request.param, meter)
+    outcome = perform(replace(play, setting=replace(play.setting, fabrics=(rack,))), seed, meter)
     assert outcome.failures == ()
     begin, bound = meter.marks["pod/default/train Created"], meter.marks["pod/default/train Bound"]
     return bound - begin, meter.end() - begin
+
+
+@pytest.fixture(scope="module", params=SEEDS)
+def life(request: pytest.FixtureRequest) -> tuple[Writes, Writes]:
+    """One claim's life beside a device that stays in the pool."""
+    return lived(request.param, devices=2)
 
 
 def test_eight_writes_bring_a_pod_to_its_device(life: tuple[Writes, Writes]) -> None:
@@ -70,6 +82,13 @@ def test_eight_writes_bring_a_pod_to_its_device(life: tuple[Writes, Writes]) -> 
 def test_sixteen_writes_are_a_whole_life(life: tuple[Writes, Writes]) -> None:
     _, whole = life
     assert whole.total() <= LIFE_MAX, sorted(whole.items())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_last_device_of_a_pool_costs_one_more_to_be_offered_to_all_nodes(seed: int) -> None:
+    bound, whole = lived(seed, devices=1)
+    assert bound.total() <= BOUND_MAX, sorted(bound.items())
+    assert whole.total() <= LIFE_MAX + OPENED, sorted(whole.items())
 
 
 def test_what_is_counted_is_what_was_written(life: tuple[Writes, Writes]) -> None:

@@ -215,7 +215,8 @@ def rbac(part: str, namespace: str, name: str, drivers: tuple[str, ...]) -> None
     """Print a service account, its roles and their bindings, as YAML.
 
     The roles hold what the process does and nothing else. Leases of the nodes' plugins are in the namespace
-    jackfield-node, which has to exist. docs/permissions.md says what each right is for.
+    jackfield-node, those of the controllers' replicas in jackfield-controllers; both have to exist. docs/permissions.md
+    says what each right is for.
     """
     from jackfield.cli import manifests as command
 

@@ -159,8 +159,10 @@ class Runner:
     async def _look(self, fabric: FabricName) -> None:
         refresh = self._refreshing[fabric]
         while True:
+            refresh.clear()
             try:
-                self.hear(self.store.see(await self._world.fabrics[fabric].inventory()))
+                shown = await self._world.fabrics[fabric].inventory()
+                self.hear(self.store.see(shown, current=not refresh.is_set()))
             except PortError as error:
                 what = f"the manager of fabric {fabric} to answer; it says: {error}"
                 silent = Waiting(f"fabric/{fabric}", "Silent", what)
@@ -171,7 +173,6 @@ class Runner:
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await refresh.wait()
-            refresh.clear()
 
     def _inventory_pause(self, fabric: FabricName) -> Seconds:
         """A manager without order ids is asked what it has instead of what became of an order."""
@@ -181,6 +182,7 @@ class Runner:
         return policy.poll_seconds if blind and self.store.under_way(fabric) else policy.inventory_seconds
 
     def _refresh(self, fabric: FabricName) -> None:
+        self.store.doubt(fabric)
         self._refreshing[fabric].set()
 
     # --- working
@@ -279,7 +281,9 @@ class Runner:
     # --- repairing
 
     def look_again(self) -> None:
-        """Look at everything, as one must who has come to lead."""
+        """Look at everything, as one must who has come to lead: another has led until now."""
+        for fabric in self._world.fabrics:
+            self._refresh(fabric)
         self.hear(self.everything())
 
     async def _repair(self) -> None:

@@ -55,6 +55,7 @@ class Store:
         self._gone: dict[tuple[type[Object], Key], int] = {}
         self._by = Indexes(self.policy)
         self._facts: dict[NodeName, Facts] = {}
+        self._doubted: dict[FabricName, None] = {}
 
     # --- writing
 
@@ -97,8 +98,14 @@ class Store:
         old = self._objects.get(kind, {}).get(key)
         return self.remove(old) if old is not None else ()
 
-    def see(self, inventory: Inventory) -> tuple[Delta, ...]:
-        """Take what a fabric's manager shows."""
+    def doubt(self, fabric: FabricName) -> None:
+        """Take it that a manager would show something else by now."""
+        self._doubted[fabric] = None
+
+    def see(self, inventory: Inventory, *, current: bool = True) -> tuple[Delta, ...]:
+        """Take what a fabric's manager shows; it is current if no doubt came up since it was asked."""
+        if current:
+            self._doubted.pop(inventory.fabric, None)
         changed = self._supply.see(inventory)
         if changed is None:
             return ()
@@ -124,6 +131,9 @@ class Store:
 
     def inventory(self, fabric: FabricName) -> Inventory | None:
         return self._supply.inventories.get(fabric)
+
+    def current(self, fabric: FabricName) -> bool:
+        return fabric in self._supply.inventories and fabric not in self._doubted
 
     def fabric_of(self, node: NodeName) -> FabricName | None:
         return self._supply.fabric_of(node)

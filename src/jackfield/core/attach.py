@@ -163,8 +163,7 @@ def _must_be_known(view: View, resource: ComposableResource, policy: Policy, now
     """
     if _binds(resource) or resource.status.error or view.node(resource.node) is None:
         return False
-    assert resource.device is not None
-    if room.vanished(view, resource.device, policy):
+    if _vanished(view, resource, policy):
         return False
     if not resource.status.cdi_device_id:
         return _knows_orders(view, resource, policy)
@@ -181,6 +180,9 @@ def _obstacle(view: View, resource: ComposableResource, policy: Policy) -> Waiti
     inventory, machine = view.inventory(_fabric(resource, policy)), view.machine(resource.node)
     if inventory is None:
         return _wait(resource, "Silent", "the fabric manager to answer")
+    if not inventory.traits.chooses_device and not order(resource, policy, view).device:
+        # An order without a device would be filled with any.
+        return _wait(resource, "Missing", f"the policy to say which model {resource.device} is of")
     if machine is not None and _full(view, resource, machine, inventory.fabric):
         return _wait(resource, "Room", f"one of the {machine.slots} slots of {resource.node} to be free")
     return None
@@ -212,13 +214,9 @@ def _give_up(view: View, resource: ComposableResource, policy: Policy, now: Seco
         return "nobody wants it any more"
     if view.node(resource.node) is None:
         return f"node {resource.node} is gone"
-    assert resource.device is not None
-    if room.vanished(view, resource.device, policy):
-        # An order without a device would be filled with any.
-        return f"{resource.device.device} is not in its fabric's inventory any more"
     if now >= _deadline(resource, policy) and not _seen(view, resource):
         return f"it did not come within {policy.attach_deadline_seconds:.0f} s"
-    return _mistaken(view, resource)
+    return _mistaken(view, resource) or _vanished(view, resource, policy)
 
 
 def _mistaken(view: View, resource: ComposableResource) -> str:
@@ -231,6 +229,14 @@ def _mistaken(view: View, resource: ComposableResource) -> str:
     if shown is not None and shown.model != resource.spec.model:
         return f"the manager attached {got}, which is of model {shown.model}"
     return ""
+
+
+def _vanished(view: View, resource: ComposableResource, policy: Policy) -> str:
+    """Return that there is no such device any more; empty if there is."""
+    assert resource.device is not None
+    if not room.vanished(view, resource.device, policy):
+        return ""
+    return f"{resource.device.device} is not in its fabric's inventory any more"
 
 
 def _withdraw(view: View, resource: ComposableResource, policy: Policy, now: Seconds, reason: str) -> Plan:

@@ -35,7 +35,7 @@ from jackfield.model.plan import (
     Waiting,
 )
 from jackfield.model.policy import READY, Policy
-from jackfield.model.view import Delta, ObjectChanged, SupplyChanged, View
+from jackfield.model.view import Delta, InventoryChanged, ObjectChanged, SupplyChanged, View
 
 
 class Composition(msgspec.Struct, frozen=True):
@@ -45,6 +45,8 @@ class Composition(msgspec.Struct, frozen=True):
     delete: tuple[ComposableResource, ...] = ()
     error: str = ""
     again_at: Seconds = NEVER
+    waiting: str = ""
+    """What is waited for as well, and over so soon that it is not shown on the request."""
 
 
 def decide(view: View, name: str, policy: Policy, now: Seconds) -> Plan:
@@ -63,11 +65,13 @@ def decide(view: View, name: str, policy: Policy, now: Seconds) -> Plan:
             because="its devices must be returned before it goes",
         )
         return Plan((keep,))
-    composed = _named(view, request) if request.scalers else _chosen(view, request, policy, now)
+    by_name = request.scalers
+    composed = _named(view, request, policy, now) if by_name else _chosen(view, request, policy, now)
     actions: list[AnyAction] = [_create(request, policy, *one) for one in composed.create]
     actions += [_delete(one, f"{name} does not want it any more") for one in composed.delete]
     actions += _shown(request, _status(view, request, composed))
-    waiting = (Waiting(f"request/{name}", "Composing", composed.error),) if composed.error else ()
+    waited_for = "; ".join(one for one in (composed.error, composed.waiting) if one)
+    waiting = (Waiting(f"request/{name}", "Composing", waited_for),) if waited_for else ()
     return Plan(tuple(actions), waiting, composed.again_at)
 
 
@@ -81,6 +85,11 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[str, ...]:
             if _makes_room(view, policy, delta):
                 names |= dict.fromkeys(_short(view, policy))
             return tuple(name for name in names if name)
+        case InventoryChanged(devices=devices):
+            wanting = ((device, claim) for device in devices for claim in view.claims_holding(device))
+            found = ((naming.model_of(device, policy), claim.node) for device, claim in wanting)
+            wanted = (naming.request(node, model) for model, node in found if model is not None)
+            return tuple(dict.fromkeys(wanted))
         case SupplyChanged(model=model):
             return tuple(
                 one.metadata.name
@@ -132,12 +141,17 @@ def _short(view: View, policy: Policy) -> tuple[str, ...]:
 # --- requests that name their devices
 
 
-def _named(view: View, request: ComposabilityRequest) -> Composition:
+def _named(view: View, request: ComposabilityRequest, policy: Policy, now: Seconds) -> Composition:
     wanted = {one.device: one.claim for one in request.wanted}
     node = request.spec.resource.target_node
     absent = {device: claim for device, claim in wanted.items() if view.resource_of(device) is None}
     taken = [device.device for device, claim in absent.items() if _had(view, device, claim)]
-    create = tuple((device, node, claim) for device, claim in absent.items() if device.device not in taken)
+    strays = [device.device for device in absent if _astray(view, device)]
+    create = tuple(
+        (device, node, claim)
+        for device, claim in absent.items()
+        if device.device not in taken and device.device not in strays
+    )
     children = view.resources_of(request.metadata.name)
     # One that was found and put into the books a moment ago is not in the wish yet.
     begun = (one for one in children if not one.deleting and one.state is not ResourceState.NEW)
@@ -145,7 +159,18 @@ def _named(view: View, request: ComposabilityRequest) -> Composition:
     moving = [device.device for device in wanted if _elsewhere(view, device, node)]
     errors = [f"{', '.join(moving)} to come back from another node"] if moving else []
     errors += [f"the pods that {', '.join(taken)} was taken from by force to end"] if taken else []
-    return Composition(create, gone, "; ".join(errors))
+    astray = f"{', '.join(strays)}, attached and in nobody's books, to be put there" if strays else ""
+    again_at = Seconds(now + policy.poll_seconds) if strays else NEVER
+    return Composition(create, gone, "; ".join(errors), again_at, astray)
+
+
+def _astray(view: View, device: DeviceID) -> bool:
+    """Whether an order of ours that is in no books has it: a new one would be refused, `surplus` finds the old one.
+
+    Seldom true, and then since a backup was restored; or it has just been detached and the inventory is old.
+    """
+    physical = view.physical(device)
+    return physical is not None and bool(physical.node and physical.ours and physical.order)
 
 
 def _had(view: View, device: DeviceID, claim: Key) -> bool:

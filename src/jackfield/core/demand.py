@@ -178,7 +178,7 @@ def _exhausted(ledger: _Ledger, want: Want) -> Refuse | None:
         return None
     text = (
         f"{attempts} attaches for this claim failed, the last of {last.rpartition(':')[0]}; it is tried again "
-        f"after {ledger.policy.blame_seconds:.0f} s, or without its annotation {ATTEMPTS}"
+        f"{ledger.policy.blame_seconds:.0f} s after that, or when its annotation {ATTEMPTS} is removed"
     )
     return Refuse(FAILED, want.device, text)
 
@@ -259,12 +259,14 @@ def _in_time(ledger: _Ledger, new: tuple[Want, ...]) -> Refuse | None:
         inventory = ledger.view.inventory(fabric)
         if inventory is None:
             continue
-        ahead = ledger.view.ahead(fabric, want.claim) + place
-        rounds = ahead // inventory.traits.jobs + 1
-        done_at = ledger.now + rounds * ledger.view.attach_seconds(fabric)
+        ahead, jobs = ledger.view.ahead(fabric, want.claim), inventory.traits.jobs
+        each = ledger.view.attach_seconds(fabric)
         patience = ledger.policy.binding_timeout_seconds - ledger.policy.binding_margin_seconds
+        if ahead < jobs and (place // jobs + 1) * each > patience:
+            continue  # going round would not help; a device that comes late serves the next attempt
+        done_at = ledger.now + ((ahead + place) // jobs + 1) * each
         if done_at > _allocated_at(want.claim) + patience:
-            text = f"fabric {fabric} has {ahead} orders ahead of it and cannot attach it in time"
+            text = f"fabric {fabric} has {ahead + place} orders ahead of it and cannot attach it in time"
             return Refuse(RESCHEDULE, want.device, text)
     return None
 

@@ -5,8 +5,9 @@ Knows hold time, spares, minimum per node, and that idle devices make room. Must
 
 import msgspec
 
-from jackfield.core import naming, room
-from jackfield.core.demand import Demand, Serve, Settled, Want
+from jackfield.core import demand, naming, room
+from jackfield.core.demand import Demand, Refuse, Serve, Settled, Want
+from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import ComposableResource, Wanted
 from jackfield.model.names import NEVER, DeviceID, Key, NodeName, Seconds
 from jackfield.model.policy import DeviceModel, Policy
@@ -83,7 +84,8 @@ def _leaves(
     if room.busy(site.view, resource):
         return "", NEVER
     assert resource.device is not None
-    if site.view.claims_holding(resource.device):
+    rivals = site.view.claims_holding(resource.device)
+    if any(not _turned_down(site, one) for one in rivals):
         return "a claim on another node was given it", NEVER
     if room.vanished(site.view, resource.device, site.policy):
         return "its fabric does not show it any more", NEVER
@@ -97,7 +99,15 @@ def _leaves(
     until = Seconds(resource.last_used + site.policy.hold_seconds)
     if site.now >= until:
         return f"idle for {site.policy.hold_seconds:.0f} s", NEVER
-    return "", until
+    # What another node answers may change without news for this one.
+    return "", min(until, Seconds(site.now + site.policy.poll_seconds)) if rivals else until
+
+
+def _turned_down(site: Site, claim: ResourceClaim) -> bool:
+    """Whether a claim on another node is not served there: then nothing needs to come, and a warm device stays."""
+    demands = demand.on_node(site.view, claim.node, site.policy, site.now)
+    verdict = next((one.verdict for one in demands if one.claim.key == claim.key), None)
+    return isinstance(verdict, Refuse) or (isinstance(verdict, Settled) and not verdict.ready)
 
 
 def _warm(site: Site, model: DeviceModel, there: list[ComposableResource], claimed: int) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ LIFE = (
         Phase.COMPOSED,
         ("compose.decide", "scale.decide"),
         ("KeepRequest", "PutResource", "PutRequestStatus"),
-        "a ComposableResource; the entry is pinned to the node",
+        "a ComposableResource; the entry stays as it is while a claim waits",
     ),
     Step(
         Phase.ATTACHING,
@@ -65,7 +65,7 @@ LIFE = (
         Phase.PREPARED,
         ("prepare.decide",),
         ("Hold", "WriteCDI"),
-        "the holder on the resource, then checkpoint and CDI file",
+        "the holder on the resource, then checkpoint and CDI file; the entry is pinned to the node",
     ),
     Step(
         Phase.RELEASED,

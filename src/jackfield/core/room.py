@@ -119,11 +119,14 @@ def strangers(view: View, node: NodeName) -> int:
 def vanished(view: View, device: DeviceID, policy: Policy) -> bool:
     """Return whether the device's manager shows what it has, and this is not among it any more.
 
-    Where the manager chooses, a name stands for no device in particular.
+    Where the manager chooses, a name stands for no device in particular; and of a model that has left the policy no
+    device has a name.
     """
     fabric = naming.fabric_of(device, policy)
     inventory = view.inventory(fabric) if fabric is not None else None
-    return inventory is not None and not inventory.traits.chooses_device and view.physical(device) is None
+    if inventory is None or inventory.traits.chooses_device or naming.model_of(device, policy) is None:
+        return False
+    return view.physical(device) is None
 
 
 def busy(view: View, resource: ComposableResource) -> bool:

@@ -49,7 +49,7 @@ from jackfield.model.view import Delta, ObjectChanged, View
 def decide(view: View, node: NodeName, policy: Policy, now: Seconds) -> Plan:
     """Return what the claims on a node are told, and what its requests should be."""
     demands = demand.on_node(view, node, policy, now)
-    plans = [_answer(view, one, now) for one in demands]
+    plans = [_answer(view, one, policy, now) for one in demands]
     plans += [_forget(view, one, now, policy) for one in view.resources_on(node)]
     if not policy.paused and view.fabric_of(node) not in policy.fabrics_paused:
         site = Site(view, node, policy, now, demands)
@@ -96,10 +96,10 @@ def _past_spares(view: View, policy: Policy, resource: ComposableResource) -> It
 # --- the answers to one claim
 
 
-def _answer(view: View, wish: Demand, now: Seconds) -> Plan:
+def _answer(view: View, wish: Demand, policy: Policy, now: Seconds) -> Plan:
     match wish.verdict:
-        case Settled():
-            return Plan()
+        case Settled(ready=ready):
+            return _bereft(view, wish, policy) if ready else Plan()
         case Refuse() as refused:
             return _refuse(wish, refused)
         case Serve():
@@ -122,6 +122,15 @@ def _refuse(wish: Demand, refused: Refuse) -> Plan:
         )
         return Plan((counted,))
     return Plan((_condition(wish, refused.type, refused.reason),))
+
+
+def _bereft(view: View, wish: Demand, policy: Policy) -> Plan:
+    """Tell of a device that vanished from under a pod: what was answered stays, but its user should know (rule 8)."""
+    lost = [want.device.device for want in wish.wants if room.vanished(view, want.device, policy)]
+    if not lost:
+        return Plan()
+    what = f"{', '.join(lost)} to be in the fabric's inventory again; until then its pod runs without it"
+    return Plan(waiting=(_wait(wish.claim, "Lost", what),))
 
 
 def _serve(view: View, wish: Demand, now: Seconds) -> Plan:

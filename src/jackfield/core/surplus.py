@@ -40,6 +40,9 @@ def adopt(view: View, node: NodeName, policy: Policy, now: Seconds) -> Plan:
         request = view.request(naming.request(node, model))
         if _waited_for(view, node, device) or (request is not None and request.deleting):
             continue  # what is made for a request that goes would go with it, and be made again
+        if not view.current(fabric):  # what was detached a moment ago may still be shown
+            again_at = min(again_at, Seconds(now + policy.poll_seconds))
+            continue
         settled_at = Seconds(max(machine.since, device.since) + inventory.traits.call_timeout)
         if now < settled_at:
             again_at = min(again_at, settled_at)

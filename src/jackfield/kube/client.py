@@ -18,7 +18,7 @@ from jackfield.kube import paths
 from jackfield.kube.answers import Unserved
 from jackfield.kube.bucket import Bucket
 from jackfield.kube.connection import Connection
-from jackfield.kube.reflector import Reflector
+from jackfield.kube.reflector import Reflector, Timeline
 from jackfield.kube.transport import JSON, Call, Transport
 from jackfield.model.meta import Object
 from jackfield.model.names import Key, Version
@@ -39,6 +39,7 @@ class KubeCluster:
     def __init__(self, connection: Connection, name: str = "jackfield", bucket: Bucket | None = None) -> None:
         agent = f"jackfield/{jackfield.__version__} ({name})"
         self._transport = Transport(connection, agent, bucket or Bucket())
+        self._time = Timeline()
         self._dice = random.Random()  # noqa: S311 - spreads calls over time, hides nothing
         self.connection = connection
         self.name = name
@@ -64,12 +65,12 @@ class KubeCluster:
     def watch(self, kind: type[T], selection: Selection = EVERYTHING) -> AsyncGenerator[Change, None]:
         """Tell all objects, then `Synced`, then every change."""
         self.calls["watch", kind.__name__] += 1
-        return Reflector(self._transport, kind, selection, self._dice).changes()
+        return Reflector(self._transport, kind, selection, self._dice, self._time).changes()
 
     async def read(self, kind: type[T], key: Key) -> T:
         """Read the object as it is now: without a version asked for, no server answers from its cache."""
         self.calls["get", kind.__name__] += 1
-        return _decoded(kind, await self._transport.ask(Call("GET", paths.one(kinds.of(kind), key))))
+        return self._decoded(kind, await self._transport.ask(Call("GET", paths.one(kinds.of(kind), key))))
 
     async def create(self, new: T) -> T:
         """Create the object."""
@@ -77,14 +78,14 @@ class KubeCluster:
         self.calls["create", kind.__name__] += 1
         path = paths.home(kinds.of(kind), new.key)
         body = msgspec.json.encode(codec.encode(new))
-        return _decoded(
+        return self._decoded(
             kind, await self._transport.ask(Call("POST", path, {"fieldManager": self.name}, body))
         )
 
     async def write(self, patch: Merge | Apply) -> Object:
         """Change the object. An apply takes over what others own, as controllers should."""
         self.calls["apply" if isinstance(patch, Apply) else "patch", patch.kind.__name__] += 1
-        return _decoded(patch.kind, await self._transport.ask(self._patching(patch)))
+        return self._decoded(patch.kind, await self._transport.ask(self._patching(patch)))
 
     async def delete(
         self, kind: type[Object], key: Key, version: Version, *, grace_seconds: int | None = None
@@ -118,6 +119,16 @@ class KubeCluster:
                 params = {"fieldManager": patch.manager, "force": "true"}
                 return Call("PATCH", path, params, msgspec.json.encode(body), APPLY_PATCH)
 
+    def _decoded(self, kind: type[T], body: bytes) -> T:
+        try:
+            one = codec.decode(kind, body)
+        except codec.BadObject as error:
+            if error.path:
+                raise Refused(str(error)) from error
+            raise Retry(f"the answer is no {kind.__name__}: {error}") from error
+        self._time.heard(one.metadata.resource_version)
+        return one
+
     # --- beyond the port
 
     async def raw(
@@ -147,12 +158,3 @@ class KubeCluster:
         except Unserved:
             return False
         return any(one.get("name") == names.plural for one in codec.objects(found.get("resources")))
-
-
-def _decoded(kind: type[T], body: bytes) -> T:
-    try:
-        return codec.decode(kind, body)
-    except codec.BadObject as error:
-        if error.path:
-            raise Refused(str(error)) from error
-        raise Retry(f"the answer is no {kind.__name__}: {error}") from error

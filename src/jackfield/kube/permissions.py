@@ -11,11 +11,13 @@ import msgspec
 
 from jackfield.codec import Raw, kinds
 from jackfield.codec.definitions import API_VERSION, definitions
+from jackfield.controllers.lead import REPLICAS
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import ComposabilityRequest, ComposableResource
 from jackfield.model.event import Event
 from jackfield.model.lease import Lease
 from jackfield.model.meta import Object
+from jackfield.model.namespace import Namespace
 from jackfield.model.node import HEARTBEATS, Node
 from jackfield.model.pod import Pod
 from jackfield.model.policy import DRIVER
@@ -93,8 +95,11 @@ def _right(kind: type[Object], verbs: str, why: str, *, part: str = "", **limits
     return Right(names.group, resource, tuple(verbs.split()), why, names=limits.get("names", ()))
 
 
-def _leases(verbs: str, why: str) -> Right:
-    return Right(Lease.group, Lease.plural, tuple(verbs.split()), why, namespace=HEARTBEATS)
+def _leases(namespace: str, verbs: str, why: str) -> Right:
+    return Right(Lease.group, Lease.plural, tuple(verbs.split()), why, namespace=namespace)
+
+
+_NAMESPACES = (HEARTBEATS, REPLICAS)
 
 
 def _controllers(drivers: tuple[str, ...]) -> tuple[Right, ...]:
@@ -134,7 +139,10 @@ def _controllers(drivers: tuple[str, ...]) -> tuple[Right, ...]:
             "to install both definitions where they are missing or older",
             names=tuple(str(one["metadata"]["name"]) for one in definitions()),
         ),
-        _leases("list watch", "the signs of life of the nodes' plugins"),
+        # Not to be created: a role that is bound in them needs them before us.
+        _right(Namespace, "get", "to see that both namespaces with Leases are there", names=_NAMESPACES),
+        _leases(HEARTBEATS, "list watch", "the signs of life of the nodes' plugins"),
+        _leases(REPLICAS, "get list watch create patch delete", "which replicas live, and so who leads"),
     )
 
 
@@ -146,7 +154,7 @@ _NODE = (
     ),
     _right(ComposableResource, "patch", "to say that a device was seen, or let go", part="status"),
     _right(ResourceClaim, "get", "to read the claim that a pod is about to use"),
-    _leases("get create patch", "the plugin's own sign of life"),
+    _leases(HEARTBEATS, "get create patch", "the plugin's own sign of life"),
 )
 
 

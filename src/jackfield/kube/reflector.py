@@ -60,11 +60,41 @@ _events = msgspec.json.Decoder(_Event)
 _bookmarks = msgspec.json.Decoder(_Bookmark)
 
 
+class Timeline:
+    """How far the server's time has come, as all calls of a program have heard of it together.
+
+    A watch of its own may have heard nothing for long, and would not notice that the server went back.
+    """
+
+    def __init__(self) -> None:
+        self.age = 0
+        """How often it was seen to go back; what was heard in another age is void."""
+        self.went = ""
+        """From where to where, the last time."""
+        self.latest = ""
+
+    def heard(self, version: str) -> None:
+        """Take a version as one that was."""
+        if not _is_before(version, self.latest):
+            self.latest = version
+
+    def go_back(self, version: str) -> None:
+        """Take a version as that of now, though later ones were heard of."""
+        self.age += 1
+        self.went = f"from {self.latest} to {version}"
+        self.latest = version
+
+
 class Reflector(Generic[T]):
     """One watch of one kind."""
 
     def __init__(
-        self, transport: Transport, kind: type[T], selection: Selection, dice: random.Random
+        self,
+        transport: Transport,
+        kind: type[T],
+        selection: Selection,
+        dice: random.Random,
+        time: Timeline | None = None,
     ) -> None:
         self._transport = transport
         self._kind = kind
@@ -72,6 +102,8 @@ class Reflector(Generic[T]):
         self._path = paths.collection(self._names, selection.namespace)
         self._selection = paths.parameters(selection)
         self._dice = dice
+        self._time = time or Timeline()
+        self._age = self._time.age
         self._version = ""
         """From where to follow; empty means that everything has to be listed first."""
         self._failures = 0
@@ -132,7 +164,7 @@ class Reflector(Generic[T]):
             more = page.more
             if not more:
                 break
-        self._version = page.version
+        self._went_on_to(page.version)
         yield Synced(self._kind, frozenset(keys))
 
     def _page(self, body: bytes) -> codec.Listing[T]:
@@ -178,10 +210,13 @@ class Reflector(Generic[T]):
 
         A watch from the future is accepted all the same, tells nothing until that time has come, and leaves a gap.
         """
+        before = self._time.latest  # what is heard while we ask may be later than the answer
         page = self._page(await self._transport.ask(Call("GET", self._path, {"limit": "1"})))
         self._broke = False
-        if _is_before(page.version, self._version):
-            raise Rewound(f"the API server went back in time, from {self._version} to {page.version}")
+        if self._time.age == self._age and _is_before(page.version, before):
+            self._time.go_back(page.version)
+        if self._time.age != self._age:
+            raise Rewound(f"the API server went back in time, {self._time.went}")
 
     def _told(self, lines: Iterable[bytes]) -> list[Change | PortError]:
         """Return what the lines say; an error ends them."""
@@ -207,7 +242,7 @@ class Reflector(Generic[T]):
             case "DELETED":
                 return Deleted(self._object(event))
             case "BOOKMARK":
-                self._version = _bookmarks.decode(event.object).metadata.resource_version or self._version
+                self._went_on_to(_bookmarks.decode(event.object).metadata.resource_version)
                 return None
             case "ERROR":
                 return answers.error(answers.event(bytes(event.object)), f"the watch of {self._path}", {})
@@ -217,8 +252,13 @@ class Reflector(Generic[T]):
 
     def _object(self, event: _Event) -> T:
         one = codec.decode(self._kind, bytes(event.object))
-        self._version = one.metadata.resource_version or self._version
+        self._went_on_to(one.metadata.resource_version)
         return one
+
+    def _went_on_to(self, version: str) -> None:
+        if version:
+            self._version = version
+            self._time.heard(version)
 
 
 def _is_before(one: str, other: str) -> bool:

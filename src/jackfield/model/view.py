@@ -70,6 +70,9 @@ class View(Protocol):
     def inventory(self, fabric: FabricName) -> Inventory | None:
         """What the fabric's manager last showed; None before it has shown anything."""
 
+    def current(self, fabric: FabricName) -> bool:
+        """Whether what the manager last showed is no older than all that we know it to have done."""
+
     def fabric_of(self, node: NodeName) -> FabricName | None:
         """The fabric the node is a machine of."""
 

@@ -3,10 +3,13 @@
 import random
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 
 from jackfield.cluster.errors import ApiError
 from jackfield.cluster.store import Store, Write
+from jackfield.cluster.validate import compositions
+from jackfield.cluster.validate.checks import Change
 from jackfield.codec import Raw, RawValue
 from jackfield.codec.definitions import definitions
 from jackfield.model.composition import ComposabilityRequest, ComposableResource, ResourceState
@@ -174,6 +177,14 @@ def test_a_resource_never_goes_back(before: ResourceState, after: ResourceState)
     with pytest.raises(ApiError) as caught:
         store.patch(ComposableResource, named("r"), body, STATUS)
     assert refusals(caught.value) == [f'status.state: Invalid value: "{after.value}": {BACK}']
+
+
+def test_a_request_that_exists_goes_on_under_its_long_name() -> None:
+    """It was made under another definition, and must not get stuck."""
+    old, new = (msgspec.convert(request(LONG, size=size), ComposabilityRequest) for size in (1, 2))
+    change = Change(old, new, request(LONG, size=2), wants=True, status=False)
+    assert list(compositions.request(change)) == []
+    assert [one.field for one in compositions.request(msgspec.structs.replace(change, old=None))] == ["<nil>"]
 
 
 def test_a_request_may_go_back() -> None:

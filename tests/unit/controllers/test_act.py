@@ -18,6 +18,7 @@ from jackfield.model.composition import (
 from jackfield.model.device import Device
 from jackfield.model.meta import Condition, holds
 from jackfield.model.names import (
+    Key,
     Seconds,
     Uid,
     Version,
@@ -313,5 +314,7 @@ def test_a_claim_that_is_ready_is_cleared_only_if_no_pod_is_found_live(
         found = await bench.claim()
         assert (found.status.allocation is None) == cleared
         assert (found.status.devices == ()) == cleared
+        told = [(about.key, words.type, words.reason) for about, words in bench.told]
+        assert told == ([(Key("default", "c"), "Normal", "Cleared")] if cleared else [])
 
     play(scene)

@@ -228,7 +228,7 @@ def test_whoever_is_alone_leads_at_once() -> None:
         assert one.told == 1
         lease = await stage.lease("one")
         assert lease.spec.holder_identity == "one"
-        assert lease.spec.lease_duration_seconds == LEASE
+        assert float(lease.spec.lease_duration_seconds) == LEASE
         assert lease.metadata.annotations == {INSTANCE: "process 1"}
 
     play(scene)

@@ -13,7 +13,7 @@ from jackfield.model.claim import ResourceClaim
 from jackfield.model.event import Event
 from jackfield.model.gates import Gates
 from jackfield.model.meta import ObjectMeta
-from jackfield.model.names import NO_TIME, FabricName, NodeName, Seconds, Version
+from jackfield.model.names import NO_TIME, FabricName, Key, NodeName, Seconds, Version
 from jackfield.model.node import Node
 from jackfield.model.plan import Plan, Waiting
 from jackfield.model.policy import Policy
@@ -114,32 +114,36 @@ def test_what_another_replica_led_is_decided_as_soon_as_we_lead_it() -> None:
 # --- the gatekeeper
 
 
+async def given(bench: Bench, name: str) -> None:
+    """Let a scheduler without the gate allocate a claim: its allocation bears no time."""
+    allocation = b.claim(name).status.allocation
+    assert allocation is not None
+    body = {"status": {"allocation": encoded(replace(allocation, allocation_timestamp=NO_TIME))}}
+    await bench.cluster.write(Merge(ResourceClaim, Key("default", name), Version(""), body, status=True))
+
+
 def test_a_scheduler_that_does_not_wait_is_told_of_on_the_claim_it_allocated() -> None:
+    """Not on those that it was seen to have allocated before: the gate may have been switched on since."""
+
     async def scene(bench: Bench) -> None:
-        heard = Heard()
-        found = Gates("v1.36.4")
+        for name in ("before", "now"):
+            meta = ObjectMeta(name=name, namespace="default")
+            await bench.cluster.create(ResourceClaim(metadata=meta, spec=b.claim(name).spec))
+        await given(bench, "before")
+        heard, keeper = Heard(), app.gatekeeper(Gates("v1.36.4"))
         runner = Runner(
-            World(bench.client, bench.clock), bench.store, (app.gatekeeper(found),), heard, Some(b.FABRIC)
+            World(bench.client, bench.clock), bench.store, (keeper,), heard, Some(b.FABRIC, lead.NO_FABRIC)
         )
         task = asyncio.get_running_loop().create_task(runner.run({ResourceClaim: EVERYTHING}))
-        meta = ObjectMeta(name="c", namespace="default")
-        free = await bench.cluster.create(ResourceClaim(metadata=meta, spec=b.claim("c").spec))
         await bench.wait(1)
-        allocation = b.claim("c").status.allocation
-        assert allocation is not None
-        blind = replace(allocation, allocation_timestamp=NO_TIME)
-        await bench.cluster.write(
-            Merge(
-                ResourceClaim, free.key, Version(""), {"status": {"allocation": encoded(blind)}}, status=True
-            )
-        )
+        await given(bench, "now")
         await bench.wait(10)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         said = [(by, one.object, one.reason) for by, waiting in heard.waiting for one in waiting]
-        assert dict.fromkeys(said) == {("gates.decide", "claim/default/c", "SchedulerGate"): None}
+        assert dict.fromkeys(said) == {("gates.decide", "claim/default/now", "SchedulerGate"): None}
         (event,) = (one.object for one in bench.cluster.store.list(Event).items)
         assert isinstance(event, Event)
-        assert (event.involved_object.name, event.reason) == ("c", "SchedulerGate")
+        assert (event.involved_object.name, event.reason) == ("now", "SchedulerGate")
 
     play(scene)

@@ -19,7 +19,7 @@ from jackfield.testing.builders import (
     world,
 )
 
-ROOMY = inventory(models={"A100": 4})
+ROOMY = inventory(models={"A100": 4, "H100": 1})
 
 
 def plan(

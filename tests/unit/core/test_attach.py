@@ -80,12 +80,24 @@ ROWS = {
         policy=b.policy(base=Policy(fabrics_paused=(FabricName("rack-b"),))),
     ),
     "the manager is silent": Row((NODE, attaching()), wait=("Silent",), again_at=DEADLINE, shown=()),
-    "a device that is not there is not replaced by any other": Row(
+    "a device that has vanished is neither waited for nor replaced by any other": Row(
+        (NODE, attaching()),
+        do=("MarkState Detaching resource/a100-1.rack-a",),
+        says="a100-1 is not in its fabric's inventory any more",
+        shown=("2",),
+    ),
+    "a device that vanished before it was seen": Row(
+        (NODE, attaching(physical="1")),
+        do=("MarkState Detaching resource/a100-1.rack-a",),
+        says="a100-1 is not in its fabric's inventory any more",
+        shown=("2",),
+    ),
+    "a device of a model that has left the policy is not replaced by any other": Row(
         (NODE, attaching()),
         wait=("Missing",),
-        says="a100-1 to be in the inventory",
+        says="the policy to say which model",
         again_at=DEADLINE,
-        shown=("2",),
+        policy=b.policy("H100"),
     ),
     "a full node is waited for, not blamed": Row(
         (NODE, b.resource("a100-2", physical="2", state=ResourceState.DETACHING), attaching()),

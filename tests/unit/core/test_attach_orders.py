@@ -4,7 +4,7 @@ import pytest
 
 from jackfield.core import attach
 from jackfield.model.composition import ORDER, ComposableResource, ResourceState
-from jackfield.model.fabric import Order, Traits
+from jackfield.model.fabric import FabricDevice, Order, Traits
 from jackfield.model.names import (
     NEVER,
     Key,
@@ -121,6 +121,13 @@ BLIND = Traits(chooses_device=True, knows_orders=False)
 def test_managers_without_ids_are_asked_with_care(found: ComposableResource, do: tuple[str, ...]) -> None:
     there = b.world(NODE, found, inventories=(b.inventory(traits=BLIND),))
     assert steps(attach.decide(there, CR, POLICY, b.NOW)) == do
+
+
+def test_what_stands_on_the_node_does_not_take_the_place_of_a_device_that_has_vanished() -> None:
+    other = FabricDevice(PhysicalID("2"), ModelName("A100"), node=b.NODE)
+    named = b.inventory(models={}, traits=Traits(chooses_device=False, knows_orders=False))
+    there = b.world(NODE, attaching(), inventories=(b.showing(named, other),))
+    assert steps(attach.decide(there, CR, POLICY, b.NOW)) == ("MarkState Detaching resource/a100-1.rack-a",)
 
 
 def test_an_order_that_was_sent_is_not_given_up_before_the_manager_has_shown_itself() -> None:

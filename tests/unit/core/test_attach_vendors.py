@@ -50,6 +50,13 @@ ROWS = {
         again_at=AGAIN,
         policy=vendors(),
     ),
+    "a vendor's order for a device that has vanished needs no answer": Row(
+        (NODE, b.resource(HANDED, state=ResourceState.ATTACHING, physical="")),
+        do=("MarkState Detaching resource/a100-1.rack-a",),
+        says="a100-1 is not in its fabric's inventory any more",
+        shown=("2",),
+        policy=vendors(),
+    ),
     "a vendor's order that nobody wants is answered first": Row(
         (NODE, b.resource(HANDED, state=ResourceState.ATTACHING, deleted=b.NOW, physical="")),
         do=("Attach 1 at n1 resource/a100-1.rack-a",),

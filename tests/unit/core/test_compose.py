@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from jackfield.controllers.store import Store
 from jackfield.core import compose
@@ -19,9 +20,19 @@ from jackfield.model.composition import (
     RequestState,
     ResourceState,
 )
-from jackfield.model.fabric import Inventory
+from jackfield.model.fabric import FabricDevice, Inventory
 from jackfield.model.meta import Object, ObjectMeta, OwnerReference
-from jackfield.model.names import NEVER, Key, ModelName, NodeName, Seconds, Uid, Version
+from jackfield.model.names import (
+    NEVER,
+    Key,
+    ModelName,
+    NodeName,
+    OrderID,
+    PhysicalID,
+    Seconds,
+    Uid,
+    Version,
+)
 from jackfield.model.plan import (
     AnyAction,
     DeleteResource,
@@ -155,6 +166,30 @@ CHOSEN = {
         error="older is older and asks for the same",
     ),
 }
+
+
+FOUND = FabricDevice(PhysicalID("1"), b.MODEL, node=NodeName("n2"), order=OrderID("lost"))
+STRAYS = {
+    "an order of ours that is in no books": (FOUND, (put(2),)),
+    "attached by somebody else: the manager will say no": (replace(FOUND, ours=False), (put(1), put(2))),
+    "attached without an order: it fills the slot": (replace(FOUND, order=""), (put(1), put(2))),
+    "in the pool": (replace(FOUND, node="", order=""), (put(1), put(2))),
+}
+
+
+@pytest.mark.parametrize("row", STRAYS)
+def test_what_an_unknown_order_has_gets_no_second_one(row: str) -> None:
+    device, done = STRAYS[row]
+    seen = b.showing(FOUR, device)
+    plan = compose.decide(
+        b.world(*STAGE, named("a100-1", "a100-2"), inventories=(seen,)), OURS, POLICY, b.NOW
+    )
+    assert steps(plan) == done, "nothing is shown on the request: it is over soon"
+    if done == (put(2),):
+        assert plan.waiting[0].what == "a100-1, attached and in nobody's books, to be put there"
+        assert plan.again_at == b.NOW + POLICY.poll_seconds
+    else:
+        assert plan.again_at == NEVER
 
 
 def view(row: Row) -> Store:
@@ -337,7 +372,7 @@ LOOKED_AT = (
     by_hand(1, name="running", status=RUNNING),
     by_hand(1, name="other", of="T4", status=SHORT),
     b.request({"a100-1": "c"}, name="scalers", status=SHORT),
-    b.claim("c", on="n1", devices=("a100-1",)),
+    b.claim("c", on="n1", devices=("a100-1", "t4-1")),
     b.resource("a100-5", on="n5", request="running"),
 )
 
@@ -365,6 +400,8 @@ def lease(at: float) -> Object:
         (ObjectChanged(None, b.claim("c")), set()),
         (SupplyChanged(b.FABRIC, b.MODEL), {"short"}),
         (InventoryChanged(b.FABRIC, (b.NODE,), ()), set()),
+        (InventoryChanged(b.FABRIC, (b.NODE,), (b.device("a100-1"), b.device("a100-2"))), {OURS}),
+        (InventoryChanged(b.FABRIC, (b.NODE,), (b.device("t4-1"),)), set()),
         (FactsChanged(b.NODE), set()),
     ],
 )

@@ -230,6 +230,14 @@ ORDER = f"a100-1@n1:{NOW - 5:.0f}"
             f"{FAILED} a100-1: 5 attaches for this claim failed, the last of a100-1 to n1",
         ),
         (claim("a", attempts=f"5/{ORDER}"), FAILED_NOW, f"{FAILED} a100-1: 5 attaches for this claim failed"),
+        (
+            claim("a", attempts=f"5/a100-2@n2:{NOW - 1799:.0f}"),
+            {},
+            f"{FAILED} a100-1: 5 attaches for this claim failed, the last of a100-2@n2; it is tried again",
+        ),
+        (claim("a", attempts=f"4/a100-2@n2:{NOW - 1799:.0f}"), {}, "served"),
+        (claim("a", attempts=f"5/a100-2@n2:{NOW - 1800:.0f}"), {}, "served"),
+        (claim("a", attempts="5/nonsense"), {}, "served"),
     ],
     ids=[
         "the first time",
@@ -240,6 +248,10 @@ ORDER = f"a100-1@n1:{NOW - 5:.0f}"
         "an attempt that was counted is not counted again",
         "once too often",
         "once too often, and counted",
+        "told to stop, it is not tried elsewhere either",
+        "not told to stop yet",
+        "told to stop so long ago that it is forgiven",
+        "an annotation that is not ours",
     ],
 )
 def test_a_claim_whose_device_failed_here(
@@ -277,3 +289,9 @@ def test_a_claim_on_a_device_that_its_driver_publishes(objects: tuple[Object, ..
 def test_a_device_of_ours_that_another_driver_publishes_is_waited_for_not_refused() -> None:
     taken = (resource(uuid="GPU-1"), vendor_slice("GPU-1"), claim("b", devices=[OTHERS], waits=()))
     assert verdicts(claim("a"), *taken) == {"a": "served"}
+
+
+def test_a_claim_whose_device_has_vanished_is_sent_round() -> None:
+    expected = f"{RESCHEDULE} a100-1: a100-1 is not in its fabric's inventory any more"
+    assert verdicts(claim("a"), stage=inventory(models={}))["a"] == expected
+    assert verdicts(claim("a"), resource(), stage=inventory(models={}))["a"] == expected

@@ -251,6 +251,18 @@ def test_an_order_that_cannot_be_done_in_time_is_sent_round_early(
     assert found == ("served" if served else late)
 
 
+@pytest.mark.parametrize(("ahead", "served"), [(0, True), (1, False)])
+def test_an_order_for_a_fabric_that_is_always_too_slow_is_sent_all_the_same(
+    ahead: int, *, served: bool
+) -> None:
+    """Its device comes too late for this attempt and is there for the next."""
+    stage = inventory(traits=Traits(jobs=1))
+    impatient = policy(base=Policy(binding_timeout_seconds=Seconds(60.0)))
+    one = claim("a", allocated=NOW, devices=["a100-1", "a100-2"])
+    found = verdicts(one, *BUSY[:ahead], stage=stage, chosen=impatient)["a"]
+    assert (found == "served") == served
+
+
 def test_orders_of_older_claims_on_the_node_are_ahead_too() -> None:
     stage = inventory(models={"A100": 3}, traits=Traits(jobs=1))
     at = NOW - 465  # time for two attaches of a minute each, and the margin

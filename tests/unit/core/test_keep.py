@@ -8,7 +8,7 @@ from jackfield.core.keep import Kept
 from jackfield.model.composition import ComposableResource, ResourceState, Wanted
 from jackfield.model.fabric import FabricDevice, Inventory, Machine, Traits
 from jackfield.model.meta import Object
-from jackfield.model.names import NEVER, Key, ModelName, PhysicalID, Seconds
+from jackfield.model.names import NEVER, Key, ModelName, NodeName, PhysicalID, Seconds
 from jackfield.model.policy import RESCHEDULE, Policy
 from jackfield.testing.builders import (
     NODE,
@@ -27,9 +27,11 @@ from jackfield.testing.builders import (
     world,
 )
 
-ROOMY = inventory(models={"A100": 4})
-ONE_SLOT = inventory(models={"A100": 4}, machines=[Machine(NODE, slots=1)])
-TWO_SLOTS = inventory(models={"A100": 4}, machines=[Machine(NODE, slots=2)])
+N2 = Machine(NodeName("n2"), slots=2)
+ROOMY = inventory(models={"A100": 4, "H100": 1}, machines=[Machine(NODE), N2])
+ELSEWHERE = (node("n2"), heartbeat("n2"))
+ONE_SLOT = inventory(models={"A100": 4, "H100": 1}, machines=[Machine(NODE, slots=1)])
+TWO_SLOTS = inventory(models={"A100": 4, "H100": 1}, machines=[Machine(NODE, slots=2)])
 APART = policy("A100", replace(model("H100"), cannot_coexist_with=(0,)))
 FOREIGN = FabricDevice(PhysicalID("9"), ModelName("A100"), node=NODE, ours=False)
 LIMIT_ONE = policy(base=Policy(per_node_max=1))
@@ -187,16 +189,40 @@ def test_an_idle_device_stays(objects: tuple[Object, ...], devices: str, again_a
     ("objects", "on", "why"),
     [
         ((idle(1, ago=600),), node(), "idle for 600 s"),
-        ((idle(1), claim("a", on="n2")), node(), "a claim on another node was given it"),
+        ((idle(1), claim("a", on="n2"), *ELSEWHERE), node(), "a claim on another node was given it"),
+        ((idle(1), claim("a", on="n2", ready=True)), node(), "a claim on another node was given it"),
         ((idle(1),), node(cordoned=True), "node n1 takes no more pods"),
         ((idle(1),), node(deleted=NOW), "node n1 takes no more pods"),
         ((idle(1),), None, "node n1 takes no more pods"),
     ],
-    ids=["long idle", "wanted elsewhere", "cordoned", "node being deleted", "node gone"],
+    ids=[
+        "long idle",
+        "wanted elsewhere",
+        "promised elsewhere",
+        "cordoned",
+        "node being deleted",
+        "node gone",
+    ],
 )
 def test_an_idle_device_goes_because(objects: tuple[Object, ...], on: Object | None, why: str) -> None:
     found = kept(*objects, on=on)
     assert (staying(found), going(found)) == ("", {"a100-1": why})
+
+
+@pytest.mark.parametrize(
+    ("rival", "elsewhere"),
+    [
+        (claim("a", on="n2"), ()),
+        (claim("a", on="n2", told=RESCHEDULE), ELSEWHERE),
+        (claim("a", on="n2", devices=["a100-1", "a100-2", "a100-3"]), ELSEWHERE),
+    ],
+    ids=["to a node that is gone", "already", "for want of room"],
+)
+def test_an_idle_device_stays_where_the_claim_that_was_given_it_is_turned_down(
+    rival: Object, elsewhere: tuple[Object, ...]
+) -> None:
+    found = kept(idle(1), rival, *elsewhere)
+    assert (staying(found), found.again_at) == ("a100-1", NOW + policy().poll_seconds)
 
 
 def test_a_device_in_use_stays_on_a_cordoned_node() -> None:
@@ -394,6 +420,12 @@ def test_an_idle_device_of_a_model_that_left_the_policy_makes_room_by_number_onl
     unknown = resource("b200-9", model="B200", request="jackfield-a100-n1")
     assert going(kept(unknown, claim("a"), stage=ONE_SLOT)) == {"b200-9": "a claim needs its room"}
     assert going(kept(unknown, claim("a"), stage=TWO_SLOTS)) == {}
+
+
+def test_a_device_that_has_vanished_is_not_kept() -> None:
+    assert going(kept(idle(1, ago=0), stage=inventory(models={}))) == {
+        "a100-1": "its fabric does not show it any more"
+    }
 
 
 def test_what_others_asked_for_makes_no_room() -> None:

@@ -111,7 +111,13 @@ def offers(*objects: Object, stage: Inventory = ONE, chosen: Policy = policy(), 
             Pinned(NODE),
         ),
         ((resource(), WANTED), TAKEN, PAUSED, Pinned(NODE)),
-        ((resource(), WANTED), inventory(models={}, machines=[]), policy(), Pinned(NODE)),
+        ((resource(), WANTED), inventory(models={"A100": 1}, machines=[]), policy(), Pinned(NODE)),
+        (
+            (resource(), WANTED),
+            inventory(models={}),
+            policy(),
+            Closed("its manager does not show it any more"),
+        ),
     ],
     ids=[
         "a device of the pool: open",
@@ -147,6 +153,7 @@ def offers(*objects: Object, stage: Inventory = ONE, chosen: Policy = policy(), 
         "in use under its driver's name: pinned",
         "idle while paused: pinned",
         "idle on a node that left the fabric: pinned",
+        "vanished from its node: closed",
     ],
 )
 def test_a_device_is_offered(

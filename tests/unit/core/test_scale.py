@@ -26,6 +26,7 @@ from jackfield.testing.builders import (
     NOW,
     claim,
     device,
+    inventory,
     model,
     node,
     pod,
@@ -430,3 +431,18 @@ def test_forgetting_asks_for_a_live_read_of_the_claim_by_the_version_seen() -> N
         at=NOW,
         because="its claim no longer holds the device",
     )
+
+
+# --- devices that vanish
+
+
+def test_a_claim_whose_device_vanished_from_under_its_pod_is_told_and_keeps_its_answer() -> None:
+    found = plan(claim("a", told=READY), resource(record=claim("a")), stage=inventory(models={}))
+    (waiting,) = found.waiting
+    assert (waiting.object, waiting.reason) == ("claim/default/a", "Lost")
+    assert waiting.what.startswith("a100-1 to be in the fabric's inventory again")
+    assert not any(isinstance(one, SetCondition) for one in found.actions)
+
+
+def test_a_claim_that_has_its_device_is_told_nothing() -> None:
+    assert plan(claim("a", told=READY), resource(record=claim("a"))).waiting == ()

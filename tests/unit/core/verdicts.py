@@ -15,7 +15,7 @@ from jackfield.testing.builders import (
     world,
 )
 
-ROOMY = inventory()
+ROOMY = inventory(models={"A100": 2, "H100": 2})
 
 
 def verdicts(

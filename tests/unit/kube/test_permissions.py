@@ -15,6 +15,7 @@ from jackfield.codec import kinds
 from jackfield.controllers import app
 from jackfield.controllers.act import Hands, act
 from jackfield.controllers.events import Teller
+from jackfield.controllers.lead import REPLICAS, Identity, Leases
 from jackfield.kube.permissions import Account, Part, Right, manifests, rights
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import FINALIZER, ComposableResource
@@ -22,7 +23,7 @@ from jackfield.model.device import DeviceTaint
 from jackfield.model.event import Event
 from jackfield.model.lease import Lease
 from jackfield.model.meta import Object, ObjectMeta
-from jackfield.model.names import Key, Uid, Version
+from jackfield.model.names import Key, Seconds, Uid, Version
 from jackfield.model.node import HEARTBEATS
 from jackfield.model.plan import (
     AddNode,
@@ -163,6 +164,22 @@ def events_used() -> Used:
     return verbs
 
 
+def leads_used() -> Used:
+    verbs: Used = set()
+
+    async def scene(bench: Bench) -> None:
+        leases = Leases(Watched(bench.client, verbs), bench.clock, Identity("r", "1"), Seconds(10.0))
+        leading = asyncio.create_task(leases.run(lambda: None))
+        await bench.wait(30.0)
+        leading.cancel()
+        with suppress(asyncio.CancelledError):
+            await leading
+        await leases.release()
+
+    play(scene)
+    return verbs
+
+
 def kinds_watched(part: tuple[type[Object], ...]) -> Used:
     return {(kinds.of(kind).resource, verb) for kind in part for verb in ("list", "watch")}
 
@@ -185,8 +202,8 @@ def test_every_action_is_tried() -> None:
 
 def test_the_controllers_may_do_exactly_what_their_actions_do() -> None:
     acted = used(lambda action: not isinstance(action, ON_THE_NODE))
-    expected = acted | events_used() | kinds_watched(app.KINDS)
-    asked_only = ("resourceclaims/driver", "resourceclaims/binding", "customresourcedefinitions")
+    expected = acted | events_used() | leads_used() | kinds_watched(app.KINDS)
+    asked_only = ("resourceclaims/driver", "resourceclaims/binding", "customresourcedefinitions", "namespaces")
     assert granted(Part.CONTROLLERS, *asked_only) == expected
 
 
@@ -201,8 +218,12 @@ def test_the_plugin_of_a_node_may_do_exactly_what_it_does() -> None:
 
 
 def right(part: Part, resource: str, drivers: tuple[str, ...] = ("a.example", "b.example")) -> Right:
-    (found,) = (one for one in rights(part, drivers) if one.resource == resource)
+    (found,) = found_rights(part, resource, drivers)
     return found
+
+
+def found_rights(part: Part, resource: str, drivers: tuple[str, ...] = ()) -> tuple[Right, ...]:
+    return tuple(one for one in rights(part, drivers) if one.resource == resource)
 
 
 def test_conditions_may_be_written_of_the_policys_drivers_only() -> None:
@@ -230,20 +251,29 @@ def test_every_right_has_a_reason_and_no_wildcard(part: Part) -> None:
         assert "*" not in (one.group, one.resource, *one.verbs)
 
 
-@pytest.mark.parametrize("part", list(Part))
-def test_leases_are_reached_in_their_namespace_alone(part: Part) -> None:
-    assert right(part, "leases").namespace == HEARTBEATS
+@pytest.mark.parametrize(
+    ("part", "namespaces"), [(Part.CONTROLLERS, (HEARTBEATS, REPLICAS)), (Part.NODE, (HEARTBEATS,))]
+)
+def test_leases_are_reached_in_their_namespaces_alone(part: Part, namespaces: tuple[str, ...]) -> None:
+    assert tuple(one.namespace for one in found_rights(part, "leases")) == namespaces
+
+
+def test_the_controllers_keep_no_nodes_lease_and_see_no_other_namespace() -> None:
+    heartbeats, _ = found_rights(Part.CONTROLLERS, "leases")
+    assert heartbeats.verbs == ("list", "watch")
+    namespaces = right(Part.CONTROLLERS, "namespaces")
+    assert (namespaces.verbs, namespaces.names) == (("get",), (HEARTBEATS, REPLICAS))
 
 
 @pytest.mark.parametrize("part", list(Part))
 def test_the_account_is_bound_to_roles_that_hold_every_right_once(part: Part) -> None:
     made = manifests(part, Account("ours", "we"))
+    roles = {Part.CONTROLLERS: 2, Part.NODE: 1}[part]
     assert [one["kind"] for one in made] == [
         "ServiceAccount",
         "ClusterRole",
         "ClusterRoleBinding",
-        "Role",
-        "RoleBinding",
+        *("Role", "RoleBinding") * roles,
     ]
     account, *rest = made
     assert account["metadata"] == {"name": "we", "namespace": "ours"}

@@ -13,6 +13,7 @@ from jackfield.kube.client import KubeCluster
 from jackfield.kube.reflector import Lines
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import ComposableResource
+from jackfield.model.names import named
 from jackfield.ports import (
     EVERYTHING,
     Change,
@@ -302,6 +303,43 @@ def test_whoever_watches_a_server_that_went_back_in_time_must_begin_anew() -> No
     with pytest.raises(Rewound, match="from 100 to 50"):
         told(server, 3)
     assert server.watched == ["100"]
+
+
+def test_a_watch_that_heard_nothing_for_long_learns_from_other_calls_that_time_went_back() -> None:
+    """It alone would not notice: the server went back to a later time than that of its own last news."""
+    server = Server(
+        [listing(100), answer(resource("b", 900)), listing(500), listing(500)],
+        [lambda _: _answered(503), nothing_more],
+    )
+
+    async def main() -> None:
+        async with serving(server) as api, KubeCluster(api.connection) as cluster:
+            first = cluster.watch(ComposableResource)
+            assert await taken(first, 1) == ["="]
+            await cluster.read(ComposableResource, named("b"))
+            with pytest.raises(Rewound, match="from 900 to 500"):
+                await taken(first, 1)
+            second = cluster.watch(ComposableResource)
+            assert await taken(second, 1) == ["="], "whoever begins now begins in the new time"
+            await second.aclose()
+
+    asyncio.run(asyncio.wait_for(main(), 20))
+
+
+def test_every_watch_of_a_program_hears_that_time_went_back() -> None:
+    server = Server([listing(100), listing(100), listing(50), listing(150)], [lambda _: _answered(503)])
+
+    async def main() -> None:
+        async with serving(server) as api, KubeCluster(api.connection) as cluster:
+            watches = [cluster.watch(ComposableResource) for _ in range(2)]
+            for one in watches:
+                assert await taken(one, 1) == ["="]
+            with pytest.raises(Rewound):
+                await taken(watches[0], 1)
+            with pytest.raises(Rewound):
+                await taken(watches[1], 1)
+
+    asyncio.run(asyncio.wait_for(main(), 20))
 
 
 # --- selecting

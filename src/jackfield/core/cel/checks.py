@@ -30,6 +30,7 @@ from jackfield.core.cel.values import TypeValue, go_name
 
 _ANSWERS: Final = ("bool", "any")
 _NOT_CONSTANT: Final = object()
+_LITERALS: Final = (Const, ListExpr, MapExpr)
 _NAMES: Final = {
     "any": "google.protobuf.Any",
     "duration": "google.protobuf.Duration",
@@ -144,13 +145,26 @@ def _instantiate(expr: Expr) -> None:
         case Call(function="find" | "findAll", args=(Const(value=str() as text), *_)):
             regex.pattern(text)
         case Call(function="_[_]" | "_[?_]", args=(_, key)):
-            value = TypeValue(key.name) if isinstance(key, Ident) and key.name in TYPES else _folded(key)
+            value = _key(key)
             if value is not _NOT_CONSTANT and type(value) not in KEYS:
                 raise CelError(f"invalid qualifier type: {go_name(value)}")
         case Call(function=function) if function in CONVERSIONS:
             _folded(expr)
         case _:
             pass
+
+
+def _key(expr: Expr) -> object:
+    """Return what is looked up, where that is known beforehand."""
+    while isinstance(expr, Call) and expr.function == "dyn":
+        expr = expr.args[0]
+    match expr:
+        case Ident(name=name) if name in TYPES:
+            return TypeValue(name)
+        case ListExpr() | MapExpr() if all(isinstance(one, _LITERALS) for one in walk(expr)):
+            return [] if isinstance(expr, ListExpr) else {}
+        case _:
+            return _folded(expr)
 
 
 def _folded(expr: Expr) -> object:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from jackfield.core.cel.faults import CelError, LimitError, PanicError, UncertainError, no_such_key
+from jackfield.core.cel.faults import CelError, LimitError, PanicError, no_such_key
 from jackfield.core.cel.times import moment
 from jackfield.core.cel.values import (
     CIDR,
@@ -355,7 +355,7 @@ def find(container: dict[object, object], key: object) -> Optional:
         key = int(key)
     if type(key) not in KEYS:
         return NONE
-    missing: object = UncertainError
+    absent = Optional(present=True, value=_EMPTY) if isinstance(container, Domains) else NONE
     if type(key) is bool or True in container or False in container:
         # Python takes True for 1, CEL does not.
         pairs = [
@@ -363,11 +363,9 @@ def find(container: dict[object, object], key: object) -> Optional:
             for one, value in container.items()
             if one == key and (type(one) is bool) == (type(key) is bool)
         ]
-        return Optional(present=True, value=pairs[0]) if pairs else NONE
-    value = container.get(key, missing)
-    if value is missing:
-        return Optional(present=True, value=_EMPTY) if isinstance(container, Domains) else NONE
-    return Optional(present=True, value=value)
+        return Optional(present=True, value=pairs[0]) if pairs else absent
+    value = container.get(key, absent)
+    return absent if value is absent else Optional(present=True, value=value)
 
 
 def _position(key: object) -> int:

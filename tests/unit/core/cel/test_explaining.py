@@ -135,3 +135,8 @@ def test_what_is_written_back_means_the_same(expression: str) -> None:
     once = unparse.text(cel.compile(expression).checked.expr)
     assert unparse.text(cel.compile(once).checked.expr) == once
     assert cel.compile(once).cost_max == cel.compile(expression).cost_max
+
+
+def test_the_whole_device_is_no_part_of_it() -> None:
+    program = cel.compile("[device].all(d, d.driver == 'x')")
+    assert cel.why_not(program, cel.subject("gpu.example.com", Device("gpu-0"))).seen == ()
