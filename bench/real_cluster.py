@@ -11,22 +11,24 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from jackfield.model.claim import ResourceClaim
-from jackfield.model.names import Key, Seconds
+from jackfield.model.fabric import Traits
+from jackfield.model.names import Key, Seconds, Version, rfc3339
 from jackfield.model.pod import Pod
-from jackfield.model.policy import READY, Policy
-from jackfield.ports import Changed
+from jackfield.model.policy import DRIVER, FAILED, READY, RESCHEDULE, Policy
+from jackfield.ports import Changed, Merge
 from jackfield.sim.chance import Fixed
 from jackfield.sim.fabric import Verb
 from jackfield.sim.host import HostSpec
 from jackfield.sim.setting import LocalDevices, Setting
-from jackfield.testing.control_plane import ControlPlane, Settings
-from real.site import Site, setting
+from jackfield.testing.control_plane import ControlPlane, Program, Settings
+from real.site import FABRIC, Site, setting
 
 Figures = dict[str, object]
 
@@ -50,8 +52,14 @@ def stage(nodes: int, devices: int, local: int = 0, hold: float = 600.0) -> Sett
     made = setting(nodes=nodes, devices=devices, slots=SLOTS, attach=1.0, policy=policy)
     own = (LocalDevices("local.example.com", local, {"model": "L4"}),) if local else ()
     groups = tuple(msgspec.structs.replace(one, local=own) for one in made.nodes)
+    # A manager that works on everything at once: what it would wait for is not ours.
+    fabrics = tuple(msgspec.structs.replace(one, traits=Traits(jobs=BURST)) for one in made.fabrics)
     return msgspec.structs.replace(
-        made, nodes=groups, host=HostSpec(hotplug=Fixed(Seconds(0.0))), heartbeat=Seconds(10.0)
+        made,
+        nodes=groups,
+        fabrics=fabrics,
+        host=HostSpec(hotplug=Fixed(Seconds(0.0))),
+        heartbeat=Seconds(10.0),
     )
 
 
@@ -120,7 +128,7 @@ async def singles(plane: ControlPlane, folder: Path) -> Figures:
             name = f"c{number}"
             await site.claim(name)
             await site.pod(f"p{number}", claim=name)
-            await site.until(lambda name=name: name in claims.ready, 60)
+            await site.until(partial(claims.ready.get, name), 60)
             call = next(one for one in site.calls[asked:] if one.verb is Verb.ATTACH)
             to_call.append((call.at - claims.allocated[name]) * 1000)
             to_condition.append((claims.ready[name] - site.movements[came].at) * 1000)
@@ -207,6 +215,55 @@ async def _scale(plane: ControlPlane, folder: Path, nodes: int, pool: int) -> Fi
     }
 
 
+async def orders(plane: ControlPlane, folder: Path) -> Figures:
+    """Two hundred claims allocated at once, by hand instead of by the scheduler: what we make of them."""
+    async with Site(plane, stage(100, BURST, hold=600.0), folder) as site:
+        await _settled(site, plane)
+        plane.kill(Program.SCHEDULER)
+        for number in range(BURST):
+            await site.claim(f"c{number}")
+            await site.pod(f"p{number}", claim=f"c{number}")
+        began = site.clock.now()
+        await asyncio.gather(*(_allocate(site, number) for number in range(BURST)))
+        allocated = site.clock.now() - began
+        await site.until(lambda: len(_placed(site)) == BURST, 120)
+        placed = _placed(site)
+    span = max(placed.values()) - began
+    return {
+        "claims": BURST,
+        "allocated within, s": round(allocated, 2),
+        "all ordered after, s": round(span, 2),
+        "orders per second": round(BURST / span, 1),
+    }
+
+
+def _placed(site: Site) -> dict[str, float]:
+    """When each order was first placed."""
+    return {str(one.order): one.at for one in reversed(site.calls) if one.verb is Verb.ATTACH}
+
+
+async def _allocate(site: Site, number: int) -> None:
+    """Write what kube-scheduler would."""
+    result = {
+        "request": "gpu",
+        "driver": DRIVER,
+        "pool": FABRIC,
+        "device": f"a100-{number:04}",
+        "bindingConditions": [READY],
+        "bindingFailureConditions": [RESCHEDULE, FAILED],
+    }
+    node = f"n-{number % 100 + 1:03}"
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    allocation = {
+        "devices": {"results": [result]},
+        "nodeSelector": {"nodeSelectorTerms": [term]},
+        "allocationTimestamp": rfc3339(site.clock.now()),
+    }
+    key = Key("default", f"c{number}")
+    patch = Merge(ResourceClaim, key, Version(""), {"status": {"allocation": allocation}}, status=True)
+    await site.cluster.write(patch)
+
+
 def _memory_mib(pid: int) -> float:
     status = Path(f"/proc/{pid}/status").read_text()
     kib = next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS"))
@@ -248,6 +305,7 @@ FIGURES: Final[Mapping[str, Callable[[ControlPlane, Path], Awaitable[Figures]]]]
     "writes": writes,
     "small": small,
     "large": large,
+    "orders": orders,
     "quiet": quiet,
 }
 

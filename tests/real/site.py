@@ -116,9 +116,9 @@ def setting(  # noqa: PLR0913 - what a test may want to say of its site
 class Replica:
     """One `jackfield run`, as a process."""
 
-    def __init__(self, arguments: Sequence[str], name: str, folder: Path) -> None:
+    def __init__(self, arguments: Sequence[str], name: str, folder: Path, identity: str = "") -> None:
         self.name = name
-        self._arguments = [*arguments, "--identity", name]
+        self._arguments = [*arguments, "--identity", identity or name]
         self._log = folder / f"{name}.log"
         self._errors = folder / f"{name}.err"
         self._process: asyncio.subprocess.Process | None = None
@@ -133,6 +133,11 @@ class Replica:
     def pid(self) -> int:
         assert self._process is not None
         return self._process.pid
+
+    @property
+    def status(self) -> int | None:
+        """Its exit status, if it has ended."""
+        return self._process.returncode if self._process is not None else None
 
     def signal(self, number: signal.Signals) -> None:
         assert self._process is not None
@@ -224,9 +229,9 @@ class Site:
     ) -> None:
         await self._stack.__aexit__(kind, error, trace)
 
-    def replica(self) -> Replica:
-        """Return one more replica, which is still to be started."""
-        one = Replica(self._arguments(), f"replica-{len(self.replicas) + 1}", self._folder)
+    def replica(self, identity: str = "") -> Replica:
+        """Return one more replica, which is still to be started; it may come under another's name."""
+        one = Replica(self._arguments(), f"replica-{len(self.replicas) + 1}", self._folder, identity)
         self.replicas.append(one)
         return one
 

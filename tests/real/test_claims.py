@@ -154,22 +154,24 @@ async def _waited(site: Site, pod: Pod) -> float:
 
 
 async def burst(plane: ControlPlane, folder: Path, pods: int, within: float) -> None:
-    """Many pods at once on nodes that can take one device each, one of which the scheduler likes best by far."""
-    stage = setting(devices=40, slots=1, policy=LONG_HOLD)
-    nodes = Nodes("n", 39, fabric=FABRIC, slots=1), Nodes("big", cpu="999", fabric=FABRIC, slots=1)
-    async with Site(plane, msgspec.structs.replace(stage, nodes=nodes), folder) as site:
+    """Many pods at once, before anything is offered, on nodes with room for one device; four want the same node."""
+    async with Site(plane, setting(nodes=40, devices=40, slots=1, policy=LONG_HOLD), folder) as site:
         await site.template()
-        await _offered(site, DRIVER)
-        await asyncio.gather(*(site.pod(f"p{one}", template="gpu", seconds=1) for one in range(pods)))
+        wishes = ["n-01"] * 4 + [""] * (pods - 4)
+        await asyncio.gather(
+            *(site.pod(f"p{one}", template="gpu", node=node, seconds=1) for one, node in enumerate(wishes))
+        )
         await site.until(lambda: site.phases("Succeeded", pods), within)
-        assert any("big can take 1 devices" in one.because for one in site.lines), "it was too easy"
+        assert any("n-01 can take 1 devices" in one.because for one in site.lines), "it was too easy"
         _within_limits(site, pods)
-        before = site.attaches
+        before, there = site.attaches, site.attached
         await site.claim("wide", count=2)
         await site.pod("too-wide", "wide")
-        await told(site, "wide", RESCHEDULE, "can take 1 devices, and 0 are taken by others")
+        await told(
+            site, "wide", RESCHEDULE, "can take 1 devices, and 0 are taken by others; this claim wants 2"
+        )
         _within_limits(site, before)
-        assert len(site.attached) == 40, "what cannot be served takes no warm device away"
+        assert site.attached == there, "what cannot be served takes no warm device away"
 
 
 def _within_limits(site: Site, attaches: int) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from pathlib import Path
 
-import pytest
 from msgspec.structs import replace
 
 from jackfield.core import lead
@@ -68,6 +67,14 @@ async def none_of(site: Site, kind: type[ComposabilityRequest | ResourceClaim]) 
 def orders(site: Site, verb: Verb) -> set[OrderID]:
     """The orders that managers were given."""
     return {one.order for one in site.calls if one.verb is verb}
+
+
+def ordered(site: Site, count: int) -> bool:
+    return len(orders(site, Verb.ATTACH)) == count
+
+
+def came(site: Site, count: int) -> bool:
+    return len(site.attached) == count
 
 
 # --- the controller dies at every step
@@ -151,24 +158,26 @@ def _name(step: str) -> str:
 # --- the API server and etcd die while devices are being attached
 
 
-@pytest.mark.parametrize("program", [Program.APISERVER, Program.ETCD])
+AWAY_SECONDS = {Program.APISERVER: 11.0, Program.ETCD: 3.0}
+"""How long each stays dead after the device has come; once longer than a lease lasts."""
+
+
 def test_what_was_ordered_before_the_api_died_serves_its_pod_afterwards(
-    fresh: ControlPlane, tmp_path: Path, program: Program
+    fresh: ControlPlane, tmp_path: Path
 ) -> None:
     async def scene(site: Site) -> None:
-        await site.pod("p", template="gpu")
-        await site.until(lambda: orders(site, Verb.ATTACH))
-        await site.plane.aside(partial(site.plane.kill, program))
-        await site.until(lambda: site.attached, 20)
-        await site.clock.sleep(Seconds(11.0))  # longer than a lease
-        await site.plane.aside(partial(site.plane.start, program))
-        await run(site, 1, 90)
-        await site.pod("q", template="gpu")
-        await run(site, 2)
-        assert site.attaches == len(orders(site, Verb.ATTACH)) == 2
-        assert all(one.present for one in site.movements)
+        for count, (program, away) in enumerate(AWAY_SECONDS.items(), start=1):
+            await site.pod(f"p{count}", template="gpu")
+            await site.until(partial(ordered, site, count))
+            await site.plane.aside(partial(site.plane.kill, program))
+            await site.until(partial(came, site, count), 20)
+            await site.clock.sleep(Seconds(away))
+            await site.plane.aside(partial(site.plane.start, program))
+            await run(site, count, 90)
+        assert site.attaches == len(orders(site, Verb.ATTACH)) == len(AWAY_SECONDS)
+        assert all(one.present for one in site.movements), "a device was taken from a pod"
         await all_returned(site)
-        assert site.attaches == 2
+        assert site.attaches == len(AWAY_SECONDS)
 
     play(Site(fresh, setting(nodes=2, devices=4, attach=2.0, policy=POLICY), tmp_path), scene)
 
@@ -216,12 +225,12 @@ def test_another_replica_takes_over_in_time_and_orders_nothing_twice(
     names = fabrics()
     shares = {one: tuple(name for name in names if lead.leader(name, REPLICAS) == one) for one in REPLICAS}
 
-    async def ordered(site: Site, round_: int) -> None:
+    async def order(site: Site, round_: int) -> None:
         """A pod on every fabric, and the manager of each at work."""
         known = len(orders(site, Verb.ATTACH))
         for name in names:
             await site.pod(f"{name}-{round_}", template="gpu", node=f"{name}-n-{round_}")
-        await site.until(lambda: len(orders(site, Verb.ATTACH)) == known + len(names))
+        await site.until(lambda: ordered(site, known + len(names)))
 
     async def taken_over(site: Site, by: Replica, count: int) -> None:
         since = site.clock.now()
@@ -236,14 +245,14 @@ def test_another_replica_takes_over_in_time_and_orders_nothing_twice(
         one, other = site.replicas
         for each in site.replicas:
             await site.until(partial(leads, each, shares[each.name], 0.0))
-        await ordered(site, 1)
+        await order(site, 1)
         one.signal(signal.SIGSTOP)
         await taken_over(site, other, len(names))
         woken = site.clock.now()
         one.signal(signal.SIGCONT)
         await site.until(lambda: leads(one, shares[one.name], woken))
         await site.until(lambda: leads(other, shares[other.name], woken))
-        await ordered(site, 2)
+        await order(site, 2)
         await other.kill()
         await taken_over(site, one, 2 * len(names))
         assert all(move.present for move in site.movements)
@@ -298,11 +307,11 @@ def test_answers_lost_late_and_twice_cost_time_but_no_device(fresh: ControlPlane
             for name in MANNERS:
                 await site.pod(f"{name}-{number}", template="gpu", node=f"{name}-n-{number}")
         await run(site, count, 120)
-        await site.until(lambda: len(site.attached) == count)
+        await site.until(lambda: came(site, count))
         for name, traits in MANNERS.items():
-            came = [one.node for one in site.movements if one.present and one.node.startswith(f"{name}-n-")]
+            hosts = [one.node for one in site.movements if one.present and one.node.startswith(f"{name}-n-")]
             if traits.knows_orders or not traits.chooses_device:
-                assert sorted(came) == sorted(set(came)), f"{name} attached something twice"
+                assert sorted(hosts) == sorted(set(hosts)), f"{name} attached something twice"
         await all_returned(site, 120)
         assert line.met == {(name, verb): 3 for name in MANNERS for verb in (Verb.ATTACH, Verb.DETACH)}
 
@@ -323,7 +332,7 @@ def test_what_a_restored_backup_does_not_know_is_adopted(fresh: ControlPlane, tm
         await site.pod("before", template="gpu", node="n-1")
         await run(site, 1)
         await site.pod("ordered", template="gpu", node="n-2")
-        await site.until(lambda: len(orders(site, Verb.ATTACH)) == 2)
+        await site.until(lambda: ordered(site, 2))
         site.replicas[0].signal(signal.SIGSTOP)
         await site.pod("allocated", template="gpu", node="n-3")
         await site.until(lambda: allocated(site, 3))
@@ -334,7 +343,7 @@ def test_what_a_restored_backup_does_not_know_is_adopted(fresh: ControlPlane, tm
         await time_passes(site)
         await site.plane.aside(partial(site.plane.restore, backup))
         await run(site, 3, 120)
-        await site.until(lambda: len(site.attached) == 3, 60)
+        await site.until(lambda: came(site, 3))
         await site.until(lambda: books(site, 3))
         left = [one.node for one in site.movements if not one.present]
         assert left == ["n-4"], "only what nobody asks for any more goes back"

@@ -160,8 +160,8 @@ class _Process:
     async def _work(self, cluster: KubeCluster, fabrics: dict[FabricName, Fabric]) -> None:
         found = await self._prepared(cluster)
         world = World(cluster, self._clock, fabrics)
-        name = self._given.identity or socket.gethostname()
-        leases = Leases(cluster, SteadyClock(), Identity(name, secrets.token_hex(8)), LEASE_SECONDS)
+        me = self._identity()
+        leases = Leases(cluster, SteadyClock(), me, LEASE_SECONDS)
         controllers = tuple(one for part in self._given.parts for one in PARTS[part])
         controllers = (*controllers, app.gatekeeper(found))
         runner = Runner(world, Store(gates.fitted(self._policy, found)), controllers, self._log, leases)
@@ -170,7 +170,7 @@ class _Process:
             for kind, selection in app.KINDS.items()
             if kind is not DeviceTaintRule or found.taint_rules
         }
-        self._note(f"replica {name} runs {', '.join(self._given.parts)} for {_listed(tuple(fabrics))}")
+        self._note(f"replica {me.name} runs {', '.join(self._given.parts)} for {_listed(tuple(fabrics))}")
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(leases.run(lambda: self._took_over(runner, leases, tuple(fabrics))))
@@ -180,6 +180,14 @@ class _Process:
                 async with asyncio.timeout(GOODBYE_SECONDS_MAX):
                     await leases.release()
             raise
+
+    def _identity(self) -> Identity:
+        """Who we are; processes that run other parts than ours lead beside us, also under the same name."""
+        name, instance = self._given.identity or socket.gethostname(), secrets.token_hex(8)
+        if set(self._given.parts) == set(PARTS):
+            return Identity(name, instance)
+        parts = "-".join(one for one in PARTS if one in self._given.parts)
+        return Identity(f"{name}-{parts}", instance, parts)
 
     def _took_over(self, runner: Runner, leases: Leases, fabrics: tuple[FabricName, ...]) -> None:
         ours = tuple(one for one in fabrics if leases.leads(one))

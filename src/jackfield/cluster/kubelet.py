@@ -114,6 +114,8 @@ class Kubelets:
         self._waiting: dict[NodeName, dict[Key, Pod]] = {}
         """Pods on nodes that are not there."""
         self._workers: dict[Key, _Worker] = {}
+        self._leaving: dict[Uid, _Worker] = {}
+        """Those that still have to stop and to unprepare; the same pod may be back by then."""
 
     async def run(self) -> None:
         """Serve all nodes, for ever."""
@@ -143,12 +145,13 @@ class Kubelets:
 
     def _pod_put(self, pod: Pod) -> None:
         node = pod.spec.node_name
-        if not node:
-            return
         worker = self._workers.get(pod.key)
-        if worker is not None and worker.pod.uid != pod.uid:
+        # Bound no more, or to another node: only a restored backup does that.
+        if worker is not None and (worker.pod.uid, worker.node) != (pod.uid, node):
             self._pod_gone(worker.pod)
             worker = None
+        if not node:
+            return
         if worker is not None:
             worker.pod = pod
             if pod.deleting and not worker.halted:
@@ -166,6 +169,7 @@ class Kubelets:
         if worker is not None:
             worker.gone = True
             worker.halt()
+            self._leaving[pod.uid] = worker
 
     def _start(self, pod: Pod) -> None:
         worker = _Worker(pod)
@@ -185,6 +189,9 @@ class Kubelets:
     # --- a pod's life
 
     async def _live(self, worker: _Worker) -> None:
+        before = self._leaving.get(worker.pod.uid)
+        if before is not None and before.task is not None:
+            await asyncio.wait((before.task,))
         started = await self._prepare(worker) and await self._begin(worker)
         if started:
             await self._doze(worker, self._run_seconds_left(worker.pod))
@@ -197,6 +204,8 @@ class Kubelets:
             await self._end(worker, "Succeeded" if started else "Failed")
         if self._workers.get(worker.pod.key) is worker:
             del self._workers[worker.pod.key]
+        if self._leaving.get(worker.pod.uid) is worker:
+            del self._leaving[worker.pod.uid]
 
     async def _prepare(self, worker: _Worker) -> bool:
         """Have the pod's claims prepared; return whether it may start."""

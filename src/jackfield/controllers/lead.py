@@ -42,6 +42,9 @@ from jackfield.ports import (
 
 REPLICAS: Final = "jackfield-controllers"
 """The namespace with one Lease per replica."""
+PARTS: Final = "jackfield.dev/parts"
+"""Label of a replica's Lease: which controllers it runs."""
+ALL_PARTS: Final = "all"
 INSTANCE: Final = "jackfield.dev/instance"
 """Annotation of a replica's Lease: which process it is, should two have one name."""
 RENEWALS: Final = 3
@@ -88,6 +91,8 @@ class Identity(msgspec.Struct, frozen=True):
 
     name: str
     instance: str
+    parts: str = ALL_PARTS
+    """What it runs: fabrics are divided among those that run the same."""
 
     @property
     def key(self) -> Key:
@@ -100,6 +105,7 @@ class Leases:
 
     def __init__(self, cluster: Cluster, clock: Clock, me: Identity, duration: Seconds) -> None:
         self.me = me
+        self._alike = Selection(namespace=REPLICAS, labels={PARTS: me.parts})
         self._cluster = cluster
         self._clock = clock
         self._duration = duration
@@ -203,7 +209,10 @@ class Leases:
         except Gone:
             new = Lease(
                 metadata=ObjectMeta(
-                    name=self.me.name, namespace=REPLICAS, annotations={INSTANCE: self.me.instance}
+                    name=self.me.name,
+                    namespace=REPLICAS,
+                    labels={PARTS: self.me.parts},
+                    annotations={INSTANCE: self.me.instance},
                 ),
                 spec=LeaseSpec(self.me.name, _whole(span), rfc3339_micro(sent), rfc3339_micro(sent)),
             )
@@ -221,7 +230,7 @@ class Leases:
     async def _write(self, sent: Seconds, span: Seconds) -> bool:
         """Renew our Lease; return whether that was done before it ran out, so that nobody saw it run out."""
         body = {
-            "metadata": {"annotations": {INSTANCE: self.me.instance}},
+            "metadata": {"labels": {PARTS: self.me.parts}, "annotations": {INSTANCE: self.me.instance}},
             "spec": {
                 "holderIdentity": self.me.name,
                 "leaseDurationSeconds": _whole(span),
@@ -268,7 +277,7 @@ class Leases:
     async def _look(self) -> None:
         """Look at all leases as they are now; what the watch told may be old."""
         began = self._clock.now()
-        async for change in self._cluster.watch(Lease, Selection(namespace=REPLICAS)):
+        async for change in self._cluster.watch(Lease, self._alike):
             self._hear(change)
             if isinstance(change, Synced):
                 break
@@ -280,7 +289,7 @@ class Leases:
     async def _watch(self) -> None:
         while True:
             with suppress(PortError):
-                async for change in self._cluster.watch(Lease, Selection(namespace=REPLICAS)):
+                async for change in self._cluster.watch(Lease, self._alike):
                     self._hear(change)
             await self._clock.sleep(AGAIN_SECONDS)
 

@@ -7,7 +7,7 @@ import msgspec
 
 from jackfield.core import naming, room
 from jackfield.model.claim import ATTEMPTS, DeviceRequestAllocationResult, ResourceClaim
-from jackfield.model.composition import ComposableResource
+from jackfield.model.composition import ComposableResource, Wanted
 from jackfield.model.meta import holds
 from jackfield.model.names import DeviceID, NodeName, Seconds, seconds
 from jackfield.model.policy import FAILED, READY, RESCHEDULE, DeviceModel, Policy
@@ -240,8 +240,9 @@ def _enough_room(ledger: _Ledger, wants: tuple[Want, ...], new: tuple[Want, ...]
     machine = ledger.view.machine(ledger.node)
     after = {**ledger.taken, **{want.device: want.model for want in wants}}
     if machine is not None and len(after) + ledger.others > machine.slots and wants:
-        taken = len(ledger.taken) + ledger.others
-        text = f"{ledger.node} can take {machine.slots} devices, and {taken} are taken by others"
+        taken = len(after) - len(wants) + ledger.others
+        wanted = f"; this claim wants {len(wants)}" if len(wants) > 1 else ""
+        text = f"{ledger.node} can take {machine.slots} devices, and {taken} are taken by others{wanted}"
         return Refuse(RESCHEDULE, wants[0].device, text)
     for want in new:
         most = room.limits(ledger.view, ledger.node, want.model, ledger.policy).most
@@ -252,8 +253,8 @@ def _enough_room(ledger: _Ledger, wants: tuple[Want, ...], new: tuple[Want, ...]
 
 
 def _in_time(ledger: _Ledger, new: tuple[Want, ...]) -> Refuse | None:
-    """An order that cannot be carried out before the scheduler gives up is sent round early."""
-    for place, want in enumerate(new):
+    """An order that cannot be carried out before the scheduler gives up is sent round early, or not at all."""
+    for place, want in enumerate(want for want in new if not _ordered(ledger, want)):
         fabric = naming.fabric_of(want.device, ledger.policy)
         assert fabric is not None
         inventory = ledger.view.inventory(fabric)
@@ -269,6 +270,12 @@ def _in_time(ledger: _Ledger, new: tuple[Want, ...]) -> Refuse | None:
             text = f"fabric {fabric} has {ahead + place} orders ahead of it and cannot attach it in time"
             return Refuse(RESCHEDULE, want.device, text)
     return None
+
+
+def _ordered(ledger: _Ledger, want: Want) -> bool:
+    """Whether the node's request names the device for this claim: what is under way is not given up for time."""
+    request = ledger.view.request(naming.request(ledger.node, want.model))
+    return request is not None and Wanted(want.device, want.claim.key) in request.wanted
 
 
 def _allocated_at(claim: ResourceClaim) -> Seconds:

@@ -94,13 +94,14 @@ def _leaves(
         return f"node {site.node} takes no more pods", NEVER
     if resource.metadata.name in evicted:
         return "a claim needs its room", NEVER
+    # What another node answers may change without news for this one.
+    again_at = Seconds(site.now + site.policy.poll_seconds) if rivals else NEVER
     if resource.metadata.name in warm:
-        return "", NEVER
+        return "", again_at
     until = Seconds(resource.last_used + site.policy.hold_seconds)
     if site.now >= until:
         return f"idle for {site.policy.hold_seconds:.0f} s", NEVER
-    # What another node answers may change without news for this one.
-    return "", min(until, Seconds(site.now + site.policy.poll_seconds)) if rivals else until
+    return "", min(until, again_at)
 
 
 def _turned_down(site: Site, claim: ResourceClaim) -> bool:

@@ -117,10 +117,14 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[SliceKey, ...]:
         case ObjectChanged(old=None, new=ResourceSlice() as new):
             return _slice_keys(new, policy, WHOLE_POOL, naming.slice_index(new.metadata.name))
         case ObjectChanged(old=old, new=new):
-            devices_touched = dict.fromkeys((*_devices(view, old), *_devices(view, new)))
-            return _slices_with(
-                view, policy, (one for one in devices_touched if _bears(view, policy, one, delta))
+            touched = tuple(dict.fromkeys((*_devices(view, old), *_devices(view, new))))
+            bearing = _slices_with(view, policy, (one for one in touched if _bears(view, policy, one, delta)))
+            # A device that has vanished leaves its pool when the last to hold it lets go.
+            vanished = _slices_with(
+                view, policy, (one for one in touched if room.vanished(view, one, policy))
             )
+            leaving = (msgspec.structs.replace(key, index=WHOLE_POOL) for key in vanished)
+            return tuple(dict.fromkeys((*leaving, *bearing)))
         case FactsChanged():
             return ()
         case _ as never:

@@ -1,10 +1,13 @@
 """A bound pod is prepared, runs and ends; its claims are prepared before and unprepared in between."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from typing import TypeVar
 
 import pytest
+from msgspec.structs import replace
 
+from jackfield.cluster.api import Client
 from jackfield.cluster.kubelet import Kubelets, KubeletSettings, annotated_run_seconds
 from jackfield.cluster.machines import Machines, MachineSettings
 from jackfield.cluster.prepared import Checkpoint, Plugin, Preparer
@@ -16,13 +19,16 @@ from jackfield.model.claim import (
     ResourceClaim,
     ResourceClaimConsumerReference,
 )
+from jackfield.model.meta import Object
 from jackfield.model.names import NEVER, Key, NodeName, Seconds, Uid, Version, named
 from jackfield.model.node import Node
 from jackfield.model.pod import Pod
 from jackfield.model.policy import DRIVER
-from jackfield.ports import Gone, Merge
+from jackfield.ports import EVERYTHING, Change, Changed, Gone, Merge, Selection, Synced
+from jackfield.sim.clock import running
 from unit.cluster.small_cluster import POOL, Stage, claim, node, play, pod
 
+T = TypeVar("T", bound=Object)
 N = NodeName("n")
 
 
@@ -290,6 +296,39 @@ def test_a_claim_of_the_same_name_is_not_taken_for_the_old_one() -> None:
         assert driver.calls == [("prepare", "c")]
         assert "different UID" in stage.events("FailedPrepareDynamicResources")[0].message
         await stage.cluster.delete(Pod, Key("default", "p"), Version(""))
+        await stage.wait(20)
+        assert driver.calls == [("prepare", "c"), ("unprepare", "c"), ("prepare", "c")]
+
+    play(story)
+
+
+class Rewinding(Client):
+    """A handle whose watch of pods tells of a backup that was restored, and of what came of it."""
+
+    async def watch(self, kind: type[T], selection: Selection = EVERYTHING) -> AsyncGenerator[Change, None]:
+        if kind is not Pod:
+            async for change in super().watch(kind, selection):
+                yield change
+            return
+        bound = await self.read(Pod, Key("default", "p"))
+        unbound = replace(bound, spec=replace(bound.spec, node_name=NodeName("")))
+        yield Changed(bound)
+        yield Synced(Pod, frozenset({bound.key}))
+        await running().sleep(Seconds(3.0))
+        yield Changed(unbound)
+        yield Changed(bound)
+        await asyncio.Event().wait()
+
+
+def test_a_pod_bound_no_more_is_stopped_and_runs_anew_when_it_is_bound_again() -> None:
+    async def story(stage: Stage) -> None:
+        driver = await scene(stage, pod("p", "c"))
+        client = stage.cluster.client("kubelet", Rewinding)
+        stage.start(Kubelets(client, stage.clock, lambda _: {DRIVER: driver}).run())
+        await stage.wait(2.5)
+        driver.takes = Seconds(5.0)
+        await stage.wait(5)
+        assert driver.calls == [("prepare", "c"), ("unprepare", "c")], "it must have stopped first"
         await stage.wait(20)
         assert driver.calls == [("prepare", "c"), ("unprepare", "c"), ("prepare", "c")]
 

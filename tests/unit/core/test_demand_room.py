@@ -24,6 +24,7 @@ from jackfield.testing.builders import (
 )
 from unit.core.verdicts import ROOMY, verdicts
 
+TOO_MANY = "n1 can take 1 devices, and 0 are taken by others; this claim wants 2"
 SMALL = inventory(machines=[Machine(NODE, slots=1)])
 APART = policy("A100", replace(model("H100"), cannot_coexist_with=(0,)))
 VENDORS = policy(model("A100", driver="gpu.example.com"))
@@ -75,7 +76,13 @@ OTHERS = device("gpu.example.com/n1/gpu-0")
             (claim("a", devices=["a100-1", "a100-2"]),),
             SMALL,
             policy(),
-            {"a": f"{RESCHEDULE} a100-1: n1 can take 1 devices, and 0 are taken by others"},
+            {"a": f"{RESCHEDULE} a100-1: {TOO_MANY}"},
+        ),
+        (
+            (claim("a", devices=["a100-1", "a100-2"]), resource()),
+            SMALL,
+            policy(),
+            {"a": f"{RESCHEDULE} a100-1: {TOO_MANY}"},
         ),
         (
             (claim("a", devices=["a100-1", "a100-2"]),),
@@ -131,6 +138,7 @@ OTHERS = device("gpu.example.com/n1/gpu-0")
         "an idle device makes room",
         "a stranger's does not",
         "two devices do not go into one slot",
+        "nor if one of them is there: that is the claim's own",
         "two devices go into two slots",
         "the limit is zero",
         "a device that is there is not counted out by a limit",
@@ -249,6 +257,13 @@ def test_an_order_that_cannot_be_done_in_time_is_sent_round_early(
     found = verdicts(claim("a", allocated=allocated), *BUSY[:ahead], stage=stage)["a"]
     late = f"{RESCHEDULE} a100-1: fabric rack-a has {ahead} orders ahead of it and cannot attach it in time"
     assert found == ("served" if served else late)
+
+
+@pytest.mark.parametrize(("claimant", "served"), [("a", True), ("b", False)])
+def test_what_was_asked_for_is_not_sent_round_because_time_went_by(claimant: str, *, served: bool) -> None:
+    asked = request({"a100-1": claimant})
+    found = verdicts(claim("a", allocated=NOW - 599), asked, stage=inventory(traits=Traits(jobs=1)))["a"]
+    assert (found == "served") == served
 
 
 @pytest.mark.parametrize(("ahead", "served"), [(0, True), (1, False)])

@@ -221,8 +221,9 @@ def test_an_idle_device_goes_because(objects: tuple[Object, ...], on: Object | N
 def test_an_idle_device_stays_where_the_claim_that_was_given_it_is_turned_down(
     rival: Object, elsewhere: tuple[Object, ...]
 ) -> None:
-    found = kept(idle(1), rival, *elsewhere)
-    assert (staying(found), found.again_at) == ("a100-1", NOW + policy().poll_seconds)
+    for chosen in (policy(), policy(model("A100", spares=1))):
+        found = kept(idle(1), rival, *elsewhere, chosen=chosen)
+        assert (staying(found), found.again_at) == ("a100-1", NOW + chosen.poll_seconds)
 
 
 def test_a_device_in_use_stays_on_a_cordoned_node() -> None:
@@ -270,7 +271,7 @@ def test_spares_stay_warm_over_all_nodes_of_the_fabric(
 
 def test_a_spare_does_not_keep_a_claim_waiting() -> None:
     chosen = policy(model("A100", spares=1))
-    assert going(kept(idle(1), claim("a", on="n2"), chosen=chosen)) == {
+    assert going(kept(idle(1), claim("a", on="n2"), *ELSEWHERE, chosen=chosen)) == {
         "a100-1": "a claim on another node was given it"
     }
 
@@ -300,7 +301,7 @@ def test_a_node_of_no_fabric_has_no_spares() -> None:
         (1, (idle(3, ago=700), resource("a100-4", used=NOW - 900, holder="uid-x")), "a100-4"),
         (1, (idle(3, ago=900), claim("a", devices=["a100-4"])), "a100-4"),
         (2, (idle(3, ago=900), claim("a", devices=["a100-4"])), "a100-3 a100-4"),
-        (1, (idle(3), claim("a", devices=["a100-3"], on="n2")), "a100-1"),
+        (1, (idle(3), claim("a", devices=["a100-3"], on="n2"), *ELSEWHERE), "a100-1"),
     ],
     ids=[
         "nothing",

@@ -6,7 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from jackfield.core import publish
-from jackfield.model.composition import ResourceState
+from jackfield.core.publish import WHOLE_POOL
+from jackfield.model.composition import ComposableResource, ResourceState
 from jackfield.model.device import DeviceAttribute
 from jackfield.model.fabric import Traits
 from jackfield.model.meta import Object
@@ -285,6 +286,17 @@ def test_a_device_that_nobody_holds_any_more_is_looked_at_while_others_are_free(
     assert [key.index for key in publish.wakes(view, policy(), ObjectChanged(claim("a"), None))] == [0]
     view.put(claim("a"))
     assert publish.wakes(view, policy(), ObjectChanged(None, claim("a"))) == ()
+
+
+@pytest.mark.parametrize("delta", [ObjectChanged(resource(), None), ObjectChanged(claim("a"), None)])
+def test_a_device_that_has_vanished_leaves_its_pool_when_nobody_has_it_any_more(delta: Delta) -> None:
+    view = world(resource(), inventories=[inventory()], policy=policy())
+    settled(view, policy())
+    view.see(inventory(models={}))
+    assert WHOLE_POOL in [key.index for key in publish.wakes(view, policy(), delta)]
+    view.forget(ComposableResource, resource().key)
+    (left,) = settled(view, policy())
+    assert left.spec.devices == ()
 
 
 @pytest.mark.parametrize(

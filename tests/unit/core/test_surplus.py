@@ -19,6 +19,7 @@ from jackfield.model.names import NEVER, NO_TIME, ModelName, NodeName, OrderID, 
 from jackfield.model.plan import Phase, Plan, PutResource
 from jackfield.model.policy import Policy
 from jackfield.testing.builders import (
+    FABRIC,
     MODEL,
     NODE,
     NOW,
@@ -61,6 +62,16 @@ def test_a_device_in_nobodys_books_gets_a_resource_that_knows_its_order() -> Non
     because = "9 is ours, stands on n1, and is in nobody's books"
     put = PutResource(phase=Phase.COMPOSED, resource=new, because=because)
     assert adopted() == Plan((put,))
+
+
+def test_what_was_detached_a_moment_ago_and_is_still_shown_is_not_put_into_the_books() -> None:
+    view = world(inventories=[STAGE])
+    view.doubt(FABRIC)
+    assert surplus.adopt(view, NODE, policy(), NOW) == Plan(again_at=Seconds(NOW + policy().poll_seconds))
+    view.see(STAGE, current=False)
+    assert names(surplus.adopt(view, NODE, policy(), NOW)) == ""
+    view.see(STAGE)
+    assert names(surplus.adopt(view, NODE, policy(), NOW)) == "a100-9.rack-a"
 
 
 def test_a_manager_that_knows_no_orders_leaves_none_to_be_written() -> None:

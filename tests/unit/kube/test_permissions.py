@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -180,7 +180,7 @@ def leads_used() -> Used:
     return verbs
 
 
-def kinds_watched(part: tuple[type[Object], ...]) -> Used:
+def kinds_watched(part: Iterable[type[Object]]) -> Used:
     return {(kinds.of(kind).resource, verb) for kind in part for verb in ("list", "watch")}
 
 
