@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, TypedDict, Unpack
 
 import msgspec
 import yaml
@@ -77,16 +77,31 @@ class Line(msgspec.Struct, frozen=True):
     hop: float = 0.0
 
 
-def setting(  # noqa: PLR0913 - what a test may want to say of its site
-    *,
-    nodes: int = 4,
-    devices: int = 8,
-    slots: int = 8,
-    attach: float = 0.3,
-    driver: str = DRIVER,
-    policy: Policy | None = None,
-) -> Setting:
+class Stage(TypedDict, total=False):
+    """What a test may want to say of its site."""
+
+    nodes: int
+    devices: int
+    slots: int
+    attach: float
+    driver: str
+    policy: Policy
+
+
+class Wishes(TypedDict, total=False):
+    """What a test may want to say of its pod."""
+
+    template: str
+    claim: str
+    seconds: float
+    node: str
+    namespace: str
+    scheduler: str
+
+
+def setting(**said: Unpack[Stage]) -> Setting:
     """Return a site of alike nodes on one fabric with one model."""
+    driver = said.get("driver", DRIVER)
     model = DeviceModel(
         1,
         ModelName("A100"),
@@ -94,14 +109,14 @@ def setting(  # noqa: PLR0913 - what a test may want to say of its site
         driver_name=driver,
         dra_attributes={"productName": "A100"},
     )
-    chosen = policy or Policy(hold_seconds=Seconds(30.0), inventory_seconds=Seconds(5.0))
+    chosen = said.get("policy", Policy(hold_seconds=Seconds(30.0), inventory_seconds=Seconds(5.0)))
     return Setting(
-        nodes=(Nodes("n", nodes, fabric=FABRIC, slots=slots),),
+        nodes=(Nodes("n", said.get("nodes", 4), fabric=FABRIC, slots=said.get("slots", 8)),),
         fabrics=(
             FabricSpec(
                 FABRIC,
-                batches=(Batch(ModelName("A100"), devices),),
-                attach=Fixed(Seconds(attach)),
+                batches=(Batch(ModelName("A100"), said.get("devices", 8)),),
+                attach=Fixed(Seconds(said.get("attach", 0.3))),
                 detach=Fixed(Seconds(0.2)),
             ),
         ),
@@ -284,18 +299,14 @@ class Site:
             ResourceClaim(metadata=ObjectMeta(name=name, namespace=namespace), spec=spec)
         )
 
-    async def pod(  # noqa: PLR0913 - what a test may want to say of its pod
-        self,
-        name: str,
-        *claims: str,
-        template: str = "",
-        claim: str = "",
-        seconds: float = 0,
-        node: str = "",
-        namespace: str = "default",
-        scheduler: str = "default-scheduler",
-    ) -> Pod:
+    async def pod(self, name: str, *claims: str, **said: Unpack[Wishes]) -> Pod:
         """Create a pod with any number of claims by name, or with one by template; it may want a certain node."""
+        seconds, claim, template, node = (
+            said.get("seconds", 0),
+            said.get("claim", ""),
+            said.get("template", ""),
+            said.get("node", ""),
+        )
         notes = {"jackfield.dev/run-seconds": str(seconds)} if seconds else {}
         used = [
             PodResourceClaim(one, resource_claim_name=one) for one in (*claims, *((claim,) if claim else ()))
@@ -303,9 +314,9 @@ class Site:
         used += [PodResourceClaim("gpu", resource_claim_template_name=template)] if template else []
         return await self.cluster.create(
             Pod(
-                metadata=ObjectMeta(name=name, namespace=namespace, annotations=notes),
+                metadata=ObjectMeta(name=name, namespace=said.get("namespace", "default"), annotations=notes),
                 spec=PodSpec(
-                    scheduler_name=scheduler,
+                    scheduler_name=said.get("scheduler", "default-scheduler"),
                     containers=(Container(name="main", image="none"),),
                     node_selector={"kubernetes.io/hostname": node} if node else {},
                     resource_claims=tuple(used),

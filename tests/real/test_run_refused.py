@@ -56,7 +56,8 @@ def nothing_written(plane: ControlPlane) -> bool:
 
 
 def test_a_token_that_is_wrong_ends_the_run(fresh: ControlPlane, tmp_path: Path) -> None:
-    status, log, complaint = ended(tmp_path, changed(fresh, tmp_path, token="not-a-token"))  # noqa: S106 - on purpose wrong
+    nobody = changed(fresh, tmp_path, token="nobodys")  # noqa: S106 - no token of this cluster
+    status, log, complaint = ended(tmp_path, nobody)
     assert status == FAILED
     assert "Unauthorized" in log + complaint
     assert complaint.startswith("jackfield run: ")

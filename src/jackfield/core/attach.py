@@ -195,14 +195,17 @@ def _full(view: View, resource: ComposableResource, machine: Machine, fabric: Fa
     if any(one.order in {"", resource.order} for one in nobodys):
         return False  # it may be what was ordered, though nobody has said so yet
     ahead = [one for one in _waiting(view, machine.node) if one < resource.metadata.name]
+    # An order that was given up under way may have its slot until it is closed.
+    ahead += _waiting(view, machine.node, ResourceState.DETACHING)
     return max(len(there), len(there) - len(nobodys) + len(ahead)) >= machine.slots
 
 
-def _waiting(view: View, node: NodeName) -> tuple[str, ...]:
+def _waiting(view: View, node: NodeName, state: ResourceState = ResourceState.ATTACHING) -> tuple[str, ...]:
+    """The resources in a state for which no device is known yet."""
     return tuple(
         one.metadata.name
         for one in view.resources_on(node)
-        if one.state is ResourceState.ATTACHING and not one.status.cdi_device_id
+        if one.state is state and not one.status.cdi_device_id
     )
 
 

@@ -144,7 +144,7 @@ def _short(view: View, policy: Policy) -> tuple[str, ...]:
 def _named(view: View, request: ComposabilityRequest, policy: Policy, now: Seconds) -> Composition:
     wanted = {one.device: one.claim for one in request.wanted}
     node = request.spec.resource.target_node
-    absent = {device: claim for device, claim in wanted.items() if view.resource_of(device) is None}
+    absent = {device: claim for device, claim in wanted.items() if _to_come(view, device, claim)}
     taken = [device.device for device, claim in absent.items() if _had(view, device, claim)]
     strays = [device.device for device in absent if _astray(view, device)]
     create = tuple(
@@ -171,6 +171,13 @@ def _astray(view: View, device: DeviceID) -> bool:
     """
     physical = view.physical(device)
     return physical is not None and bool(physical.node and physical.ours and physical.order)
+
+
+def _to_come(view: View, device: DeviceID, claim: Key) -> bool:
+    """Whether it is not there, and did not fail for the very allocation that wants it: that wish is about to go."""
+    found = view.claim(claim)
+    failed = found is not None and bool(room.failures(view, device, found))
+    return view.resource_of(device) is None and not failed
 
 
 def _had(view: View, device: DeviceID, claim: Key) -> bool:

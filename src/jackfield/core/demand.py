@@ -152,10 +152,7 @@ def _lost(view: View, want: Want) -> Refuse | None:
 
 def _failed(ledger: _Ledger, want: Want) -> Refuse | None:
     """An attach that failed since the claim was allocated sends it round, again and again only so often."""
-    since = _allocated_at(want.claim)
-    failures = [
-        one for one in ledger.view.failures_on(ledger.node) if one.device == want.device and one.at >= since
-    ]
+    failures = room.failures(ledger.view, want.device, want.claim)
     if not failures:
         return None
     order = f"{want.device.device}@{ledger.node}:{failures[-1].at:.0f}"

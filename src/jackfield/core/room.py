@@ -9,11 +9,11 @@ from jackfield.core import naming
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import ComposabilityRequest, ComposableResource, ResourceState
 from jackfield.model.lease import Lease
-from jackfield.model.names import DeviceID, ModelName, NodeName, Seconds, seconds
+from jackfield.model.names import NEVER, DeviceID, ModelName, NodeName, Seconds, seconds
 from jackfield.model.node import HEARTBEATS, OPT_OUT, Node
 from jackfield.model.plan import LabelNode, Phase, Plan
 from jackfield.model.policy import READY, DeviceModel, Policy
-from jackfield.model.view import Delta, InventoryChanged, ObjectChanged, View
+from jackfield.model.view import Delta, Failure, InventoryChanged, ObjectChanged, View
 
 NODE_FAILURES_MAX = 2
 """A node on which so many devices failed is to blame itself."""
@@ -114,6 +114,13 @@ def strangers(view: View, node: NodeName) -> int:
         not one.ours and (fabric is None or view.resource_with(fabric, one.id) is None)
         for one in view.attached(node)
     )
+
+
+def failures(view: View, device: DeviceID, claim: ResourceClaim) -> tuple[Failure, ...]:
+    """Return how often a device failed on the claim's node since the claim was given it."""
+    allocation = claim.status.allocation
+    since = seconds(allocation.allocation_timestamp) if allocation is not None else NEVER
+    return tuple(one for one in view.failures_on(claim.node) if one.device == device and one.at >= since)
 
 
 def vanished(view: View, device: DeviceID, policy: Policy) -> bool:

@@ -143,6 +143,12 @@ ROWS = {
         again_at=DEADLINE,
         slots=1,
     ),
+    "an order that was given up under way has its slot until it is closed": Row(
+        (NODE, b.resource("a100-9", state=ResourceState.DETACHING), attaching()),
+        wait=("Room",),
+        again_at=DEADLINE,
+        slots=1,
+    ),
     "the last slot is not the last one's by name": Row(
         (NODE, b.resource("a100-9", state=ResourceState.ATTACHING), attaching()),
         do=("Attach 1 at n1 resource/a100-1.rack-a",),

@@ -130,6 +130,21 @@ NAMED = {
         error="a100-2 to come back from another node; the pods that a100-1 was taken",
     ),
     "what a claim waits for is created": Row((named("a100-1"), b.claim("c")), (put(1),)),
+    "what has just failed for a claim is not tried again for it": Row(
+        (named("a100-1"), b.claim("c"), b.node(failures={"a100-1": b.NOW}, version="2"))
+    ),
+    "what failed before the claim was given it is tried": Row(
+        (
+            named("a100-1"),
+            b.claim("c", allocated=b.NOW),
+            b.node(failures={"a100-1": b.NOW - 60}, version="2"),
+        ),
+        (put(1),),
+    ),
+    "what failed and is given to nobody is tried": Row(
+        (named("a100-1"), b.claim("c", devices=()), b.node(failures={"a100-1": b.NOW}, version="2")),
+        (put(1),),
+    ),
 }
 
 CHOSEN = {
