@@ -203,7 +203,12 @@ def test_every_action_is_tried() -> None:
 def test_the_controllers_may_do_exactly_what_their_actions_do() -> None:
     acted = used(lambda action: not isinstance(action, ON_THE_NODE))
     expected = acted | events_used() | leads_used() | kinds_watched(app.KINDS)
-    asked_only = ("resourceclaims/driver", "resourceclaims/binding", "customresourcedefinitions", "namespaces")
+    asked_only = (
+        "resourceclaims/driver",
+        "resourceclaims/binding",
+        "customresourcedefinitions",
+        "namespaces",
+    )
     assert granted(Part.CONTROLLERS, *asked_only) == expected
 
 
