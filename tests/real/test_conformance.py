@@ -21,6 +21,7 @@ from jackfield.model.names import Version
 from jackfield.model.pod import Pod
 from jackfield.model.slice import ResourceSlice
 from jackfield.ports import Changed, Gone, Merge, Synced
+from jackfield.testing.control_plane import ControlPlane, Snapshot
 
 TOUCHED: Final[tuple[type[Object], ...]] = (
     ComposableResource,
@@ -33,15 +34,16 @@ TOUCHED: Final[tuple[type[Object], ...]] = (
 
 
 @pytest.fixture(scope="module")
-def prepared(kubeconfig: Path) -> Path:
-    """An API server that knows CoHDI's two kinds."""
+def prepared(plane: ControlPlane, empty: Snapshot) -> Path:
+    """An API server that knows CoHDI's two kinds, and has no nodes that pods could be bound to."""
+    plane.restore(empty)
 
     async def main() -> None:
-        async with KubeCluster(load(kubeconfig)) as cluster:
+        async with KubeCluster(load(plane.kubeconfig)) as cluster:
             await definitions.apply_definitions(cluster, WallClock())
 
     asyncio.run(main())
-    return kubeconfig
+    return plane.kubeconfig
 
 
 @asynccontextmanager
