@@ -83,8 +83,10 @@ def test_it_ends_with_its_owner_even_if_that_is_killed() -> None:
         ),
         (Settings(scheduler={"profiles": 1}), ("kube-scheduler ended with status 1", "profiles")),
         (
-            Settings(apiserver_flags=("--etcd-servers=https://127.0.0.1:1",), start_seconds_max=9),
-            ("kube-apiserver is not ready after 9 s", "The end of kube-apiserver.log"),
+            Settings(
+                apiserver_flags=("--etcd-servers-overrides=/pods#https://127.0.0.1:1",), start_seconds_max=9
+            ),
+            ("kube-apiserver is not ready after", "The end of kube-apiserver.log"),
         ),
     ],
 )
