@@ -1,14 +1,13 @@
 """Whatever a manager or the way to it does, the adapter answers in time with one of the port's errors."""
 
 import asyncio
-import shutil
 import ssl
-import subprocess
 import traceback
 from collections.abc import Coroutine
 from pathlib import Path
 
 import pytest
+import trustme
 
 from jackfield.fabric.native import ANSWER_BYTES_MAX, CERTIFICATE_AGAIN, NativeFabric
 from jackfield.model.fabric import Done, Inventory
@@ -30,7 +29,6 @@ from unit.fabric.wire import (
 
 DONE = '{"type": "Done", "device": "0001"}'
 PROBLEM = "Content-Type: application/problem+json"
-NEEDS_OPENSSL = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl for a certificate")
 
 
 def problem(word: str, detail: str) -> str:
@@ -211,14 +209,11 @@ def test_the_token_is_not_part_of_what_the_adapter_shows_of_itself() -> None:
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate for 127.0.0.1 that vouches for itself, with its key in the same file."""
+    """A certificate for 127.0.0.1, with its key and the authority that vouches for it in the same file."""
     path = tmp_path_factory.mktemp("tls") / "both.pem"
-    command = (
-        f"openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=test -addext subjectAltName=IP:127.0.0.1 "
-        f"-keyout {path}.key -out {path}.crt"
-    )
-    subprocess.run(command.split(), check=True, capture_output=True)
-    path.write_text(Path(f"{path}.key").read_text() + Path(f"{path}.crt").read_text())
+    authority = trustme.CA()
+    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(path)
+    authority.cert_pem.write_to_path(path, append=True)
     return path
 
 
@@ -235,18 +230,15 @@ def over_tls(certificate: Path, **trust: object) -> Coroutine[None, None, object
     return main()
 
 
-@NEEDS_OPENSSL
 def test_a_manager_is_recognised_by_its_certificate(certificate: Path) -> None:
     assert asyncio.run(over_tls(certificate, ca_file=str(certificate))) == Done(PhysicalID("0001"))
 
 
-@NEEDS_OPENSSL
 def test_a_manager_that_nobody_vouches_for_hears_no_order(certificate: Path) -> None:
     with pytest.raises(Retry, match="the manager cannot be recognised") as caught:
         asyncio.run(over_tls(certificate))
     assert caught.value.after == CERTIFICATE_AGAIN
 
 
-@NEEDS_OPENSSL
 def test_only_who_says_so_does_without_a_certificate(certificate: Path) -> None:
     assert asyncio.run(over_tls(certificate, insecure=True)) == Done(PhysicalID("0001"))
