@@ -4,7 +4,7 @@ import ast
 import importlib
 import pkgutil
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import get_args
@@ -12,9 +12,11 @@ from typing import get_args
 import click
 import msgspec
 import pytest
+from click.testing import CliRunner
 
 from jackfield import fabric, model
 from jackfield.cli.log import Entry
+from jackfield.cli.main import main
 from jackfield.cli.run import PARTS
 from jackfield.core import lifecycle
 from jackfield.fabric import FabricSettings
@@ -252,3 +254,21 @@ def test_every_decision_is_numbered_in_order_and_argued() -> None:
         sections = _names(r"^## (.*)$", page.read_text())
         assert sections == ["Context", "Decision", "Alternatives", "Consequences"], page.name
         assert len(page.read_text().splitlines()) <= 40, page.name
+
+
+def _steps(lines: Iterable[str]) -> list[tuple[str, str, str]]:
+    """When, to what and what, of lines of a story; names that end in … stand for all that begin so."""
+    found = (re.match(r"\s+(\d+\.\d)\s+(\S+)\s+(.+)", line) for line in lines)
+    return [(one[1], one[2], one[3]) for one in found if one]
+
+
+def test_what_the_readme_shows_of_the_demo_is_what_it_prints() -> None:
+    printed = _steps(CliRunner().invoke(main, ["demo", "--plain"]).output.splitlines())
+    shown = _steps((ROOT / "README.md").read_text().partition("## What it does")[0].splitlines())
+    assert len(shown) > 5
+    for at, name, rest in shown:
+        action = re.split(r"\s{2,}", rest)[0]
+        assert any(
+            at == when and thing.startswith(name.rstrip("…")) and action in what
+            for when, thing, what in printed
+        ), f"{at} {name} {action}"
