@@ -228,6 +228,12 @@ def test_admin_access_needs_no_attaching_and_all_is_explained_instead_of_attachi
 async def _namespace(site: Site, name: str, labels: dict[str, str]) -> None:
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
     await site.cluster.raw("POST", "/api/v1/namespaces", body)
+    await site.until(lambda: _has_account(site, name))
+
+
+async def _has_account(site: Site, namespace: str) -> bool:
+    """Whether kube-controller-manager has made the namespace's account, without which pods are refused."""
+    return bool((await site.cluster.raw("GET", f"/api/v1/namespaces/{namespace}/serviceaccounts"))["items"])
 
 
 # --- claims of several pods, pods of several claims
