@@ -48,7 +48,8 @@ def test_a_device_that_comes_too_late_serves_the_next_attempt(
     impatient: ControlPlane, tmp_path: Path
 ) -> None:
     async def scene() -> None:
-        stage = setting(nodes=2, devices=2, attach=25.0, policy=policy(attach=60.0))
+        # A third device stays open: were none left, an idle one would be opened to all nodes, and might be moved.
+        stage = setting(nodes=2, devices=3, attach=25.0, policy=policy(attach=60.0))
         async with Site(impatient, stage, tmp_path) as site:
             await site.template()
             await site.pod("p", template="gpu")
