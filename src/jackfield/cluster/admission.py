@@ -5,25 +5,65 @@ Must not know where objects are kept.
 """
 
 from jackfield import codec
-from jackfield.cluster import defaults, errors, fields, pruning, validate
+from jackfield.cluster import defaults, errors, pod_defaults, pruning, validate
 from jackfield.cluster.history import Stored
 from jackfield.codec import BadObject, Raw, RawValue, without_nulls
 from jackfield.codec.kinds import Kind
 from jackfield.model import composition
+from jackfield.model.definition import CustomResourceDefinition
 from jackfield.model.event import Event
 from jackfield.model.meta import Object
-from jackfield.model.names import Seconds, Time, seconds
-from jackfield.model.pod import Pod
+from jackfield.model.names import Key, Seconds, Time, seconds
+from jackfield.model.namespace import Namespace
+from jackfield.model.node import Node
 
 GENERATIONS = frozenset(
-    {"Pod", "ResourceSlice", "DeviceClass", "DeviceTaintRule", "ComposabilityRequest", "ComposableResource"}
+    {
+        "Pod",
+        "ResourceSlice",
+        "DeviceClass",
+        "DeviceTaintRule",
+        "CustomResourceDefinition",
+        "ComposabilityRequest",
+        "ComposableResource",
+    }
 )
 """Kinds whose generation counts the changes of what is wanted."""
-_SERVERS = frozenset(fields.SYSTEM - {"name", "namespace", "generateName", "resourceVersion"})
+IMMORTAL = frozenset({"default", "kube-public", "kube-system"})
+"""Namespaces that nobody may delete."""
+TOPOLOGY = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
+"""Labels of a node that a pod gets when it is bound to it."""
+CONDITIONAL = frozenset({"Lease", "CustomResourceDefinition", "ComposabilityRequest", "ComposableResource"})
+"""Kinds that are only replaced by those who say which version they have seen."""
+GATED = "Scheduling is blocked due to non-empty scheduling gates"
+KUBERNETES = "kubernetes"
+"""The finalizer in the spec of a namespace that goes when it is empty."""
+CREATED_BY_UPDATE = frozenset({"Event", "Lease"})
+SYSTEM = frozenset(
+    {
+        "name",
+        "namespace",
+        "generateName",
+        "uid",
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "managedFields",
+        "selfLink",
+    }
+)
+"""Metadata that nobody changes but the server."""
+BY_STATUS = frozenset({"Namespace", "Node", "Pod"})
+"""Kinds of which a writer of the status may change the metadata as well: they are older than that division."""
+_SERVERS = SYSTEM - {"name", "namespace", "generateName", "generation"}
 
 
 _COLLECTIONS = ("labels", "annotations", "finalizers", "ownerReferences")
 _OUTLINE = ("apiVersion", "kind", "metadata", "spec", "status")
+BYTES = {"Secret": ("data",), "ConfigMap": ("binaryData",)}
+"""Members whose values are bytes, in base64."""
 EVENT_SECONDS = 3600
 """How long events are kept; all other objects stay until somebody deletes them."""
 
@@ -35,11 +75,9 @@ def read(raw: Raw) -> Raw:
 
 def shaped(raw: Raw) -> Raw:
     """Return the object if it has the outline of one; raises a bad request if not."""
-    raw.setdefault("metadata", {})
-    for name in ("metadata", "spec", "status"):
-        if not isinstance(raw.get(name, {}), dict):
-            raise errors.bad_request(f"{name}: expected an object")
-    metadata = raw["metadata"]
+    metadata = raw.setdefault("metadata", {})
+    if not isinstance(metadata, dict):
+        raise errors.bad_request("metadata: expected an object")
     for name in ("name", "namespace", "generateName", "uid", "resourceVersion"):
         if not isinstance(metadata.get(name, ""), str):
             raise errors.bad_request(f"metadata.{name}: expected a string")
@@ -51,8 +89,7 @@ def refuse_another(old: Stored, new: Raw) -> None:
     before, after = old.raw["metadata"], new["metadata"]
     for name in ("name", "namespace"):
         if after.get(name) and after[name] != before.get(name):
-            words = f"({after[name]}) does not match the {name} on the URL ({before.get(name, '')})"
-            raise errors.bad_request(f"the {name} of the object {words}")
+            raise errors.bad_request(_elsewhere(name, after[name], before.get(name, "")))
     causes = tuple(
         errors.invalid_value(f"metadata.{name}", after[name], "field is immutable")
         for name in ("uid", "deletionTimestamp", "deletionGracePeriodSeconds")
@@ -62,25 +99,44 @@ def refuse_another(old: Stored, new: Raw) -> None:
         raise errors.invalid(old.kind, old.key, causes)
 
 
-def part(kind: Kind, ownable: Raw, *, status: bool) -> Raw:
-    """Return the part of an applied object that this subresource listens to."""
-    if status:
-        return {"status": ownable["status"]} if "status" in ownable else {}
-    if kind.has_status:
-        return {name: value for name, value in ownable.items() if name != "status"}
-    return ownable
+def _elsewhere(name: str, said: str, asked: str) -> str:
+    if name == "namespace":
+        return "the namespace of the provided object does not match the namespace sent on the request"
+    return f"the name of the object ({said}) does not match the name on the URL ({asked})"
 
 
-def prepare_create(kind: Kind, new: Raw) -> None:
+def prepare_create(kind: Kind, new: Raw, now: Time) -> None:
     """Take away what only the server may say. A node may say its status at once, as kubelets do."""
     metadata = new["metadata"]
     for name in _SERVERS:
         metadata.pop(name, None)
     if kind.kind in GENERATIONS:
         metadata["generation"] = 1
+    elif not metadata.get("generation", 1):
+        del metadata["generation"]
     if kind.has_status and kind.kind != "Node":
         new.pop("status", None)
+    match kind.kind:
+        case "Pod":
+            new["status"] = _status_of_pod(new["spec"], now)
+        case "Namespace":
+            there = codec.dig(new, "spec", "finalizers") or []
+            new["spec"] = {"finalizers": there if KUBERNETES in there else [*there, KUBERNETES]}
+            new["status"] = {"phase": "Active"}
+        case "ResourceClaim":
+            new["status"] = {}
+        case _:
+            pass
     new["apiVersion"], new["kind"] = kind.api_version, kind.kind
+
+
+def _status_of_pod(spec: Raw, now: Time) -> Raw:
+    status: Raw = {"phase": "Pending", "qosClass": pod_defaults.quality(spec)}
+    if spec.get("schedulingGates"):
+        gated = {"reason": "SchedulingGated", "message": GATED}
+        said = {"type": "PodScheduled", "status": "False", "lastProbeTime": None, "lastTransitionTime": now}
+        status["conditions"] = [{**said, **gated}]
+    return status
 
 
 def prepare_update(kind: Kind, old: Raw, new: Raw, *, status: bool) -> Raw:
@@ -88,15 +144,28 @@ def prepare_update(kind: Kind, old: Raw, new: Raw, *, status: bool) -> Raw:
     if status:
         if not kind.has_status:
             raise errors.bad_request(f"{kind.resource} has no status subresource")
-        return _with_status(old, new)
-    system = {name: value for name, value in old["metadata"].items() if name in fields.SYSTEM}
-    own = {name: value for name, value in new["metadata"].items() if name not in fields.SYSTEM}
-    result = {**new, "apiVersion": kind.api_version, "kind": kind.kind, "metadata": {**system, **own}}
+        result = _with_status(old, new)
+        return {**result, "metadata": _metadata(old, new)} if kind.kind in BY_STATUS else result
+    result = {**new, "apiVersion": kind.api_version, "kind": kind.kind, "metadata": _metadata(old, new)}
+    if kind.kind == "Namespace":
+        result["spec"] = old.get("spec", {})
     return _with_status(result, old) if kind.has_status else result
 
 
-def complete(kind: Kind, new: Raw, now: Time) -> None:
+def _metadata(old: Raw, new: Raw) -> Raw:
+    """Return the new metadata, in which what is the server's stays as it is."""
+    before, after = old["metadata"], new["metadata"]
+    system = {name: value for name, value in before.items() if name in SYSTEM}
+    return {**system, **{name: value for name, value in after.items() if name not in SYSTEM}}
+
+
+def complete(kind: Kind, new: Raw, now: Time, old: Raw | None = None) -> None:
     """Fill in defaults, and leave out what says nothing or is unknown to the kind's definition."""
+    _refuse_shapeless(kind, new)
+    wrong = validate.bytes_problem(new, BYTES[kind.kind]) if kind.kind in BYTES else ""
+    if wrong:
+        named = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
+        raise errors.bad_request(f"{named}: {wrong}")
     metadata = new["metadata"]
     if any(name in metadata and not metadata[name] for name in _COLLECTIONS):
         new["metadata"] = {
@@ -107,7 +176,17 @@ def complete(kind: Kind, new: Raw, now: Time) -> None:
             new[name] = value
         for name in [one for one in new if one not in _OUTLINE]:
             del new[name]
-    defaults.complete(kind.kind, new, now)
+    defaults.complete(kind.kind, new, now, old)
+
+
+def _refuse_shapeless(kind: Kind, new: Raw) -> None:
+    """Raise what the server says of an object whose parts are no objects."""
+    for name in ("spec", "status"):
+        if not isinstance(new.get(name, {}), dict):
+            if kind.group == composition.GROUP:
+                key = Key(new["metadata"].get("namespace", ""), new["metadata"].get("name", ""))
+                raise errors.invalid(kind, key, validate.undecodable(kind.kind, new))
+            raise errors.bad_request(f"{name}: expected an object")
 
 
 def settled(kind: Kind, old: Raw, new: Raw) -> Raw:
@@ -121,31 +200,48 @@ def settled(kind: Kind, old: Raw, new: Raw) -> Raw:
     return result
 
 
-def bound(pod: Raw, node: str, now: Time) -> Raw:
+def bound(old: Stored, node: str, found: Node | None, now: Time) -> Raw:
     """Return the pod bound to the node, and said to be scheduled. Raises Conflict if it is bound already."""
+    pod = old.raw
     taken = pod.get("spec", {}).get("nodeName")
     if taken or "deletionTimestamp" in pod["metadata"]:
         why = (
-            f"pod is already assigned to node {taken!r}"
-            if taken
-            else "pod is being deleted, cannot be assigned"
+            "is being deleted, cannot be assigned to a host"
+            if "deletionTimestamp" in pod["metadata"]
+            else f"is already assigned to node {errors.quoted(taken)}"
         )
-        raise errors.ApiError(409, "Conflict", f"{pod['metadata']['name']}: {why}")
+        raise errors.unbindable(old.kind, old.key, f"pod {old.key.name} {why}")
     status = pod.get("status", {})
-    said = [one for one in codec.objects(status.get("conditions")) if one.get("type") != "PodScheduled"]
-    scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": now}
+    scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
+    labels = (
+        {name: found.metadata.labels[name] for name in TOPOLOGY if name in found.metadata.labels}
+        if found
+        else {}
+    )
+    metadata = pod["metadata"]
+    if labels:
+        metadata = {**metadata, "labels": {**metadata.get("labels", {}), **labels}}
+    status = {name: value for name, value in status.items() if name != "nominatedNodeName"}
     return {
         **pod,
+        "metadata": metadata,
         "spec": {**pod.get("spec", {}), "nodeName": node},
-        "status": {**status, "conditions": [*said, scheduled]},
+        "status": {**status, "conditions": _with_condition(status, scheduled)},
     }
 
 
-def grace_seconds(old: Object) -> int:
-    """Return how long the object may take to end: only pods that run somewhere take any time."""
-    if isinstance(old, Pod) and old.spec.node_name and not old.finished:
-        return old.spec.termination_grace_period_seconds
-    return 0
+def evicted(pod: Raw, now: Time) -> Raw:
+    """Return the pod, said to be evicted."""
+    said: Raw = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "lastProbeTime": None,
+        "lastTransitionTime": now,
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+    }
+    status = pod.get("status", {})
+    return {**pod, "status": {**status, "conditions": _with_condition(status, said)}}
 
 
 def is_stale(old: Object, now: Seconds) -> bool:
@@ -160,6 +256,7 @@ def is_over(new: Raw) -> bool:
         "deletionTimestamp" in metadata
         and not metadata.get("finalizers")
         and not metadata.get("deletionGracePeriodSeconds")
+        and not (new["kind"] == "Namespace" and codec.dig(new, "spec", "finalizers"))
     )
 
 
@@ -170,19 +267,52 @@ def problems(old: Stored | None, new: Stored) -> tuple[errors.Cause, ...]:
         old=old.object if old else None,
         new=new.object,
         raw=new.raw,
+        before=old.raw if old else None,
         wants=_wants_changed(before, new.raw),
         status=before.get("status") is not new.raw.get("status"),
     )
     return validate.problems(new.kind, change)
 
 
-def undecodable(kind: Kind, error: BadObject) -> errors.ApiError:
+def refuse_deletion(old: Stored) -> None:
+    """Raise what the server says of objects that nobody may delete."""
+    if isinstance(old.object, Namespace) and old.key.name in IMMORTAL:
+        raise errors.refused(old.kind, old.key, "this namespace may not be deleted")
+    if isinstance(old.object, CustomResourceDefinition):
+        raise errors.refused(old.kind, old.key, "the embedded cluster cannot do without this kind")
+
+
+def refuse_unconditional(kind: Kind, new: Raw) -> None:
+    """Raise what the server says to whoever replaces an object of some kinds and does not say which version."""
+    if kind.kind in CONDITIONAL and not new["metadata"].get("resourceVersion"):
+        key = Key("", new["metadata"].get("name", ""))
+        cause = errors.invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
+        raise errors.unversioned(kind, key, cause)
+
+
+def is_created_by_update(kind: Kind, metadata: Raw) -> bool:
+    """Return whether an update creates what is not there; not if it means one that was."""
+    return kind.kind in CREATED_BY_UPDATE and not metadata.get("uid")
+
+
+def undecodable(kind: Kind, raw: Raw, error: BadObject) -> errors.ApiError:
     """Return the answer to an object that is not of its kind: schemas find it invalid, Go cannot read it."""
     if kind.group == composition.GROUP:
-        return errors.invalid(
-            kind, error.key, (errors.Cause(error.path, error.what, "FieldValueTypeInvalid"),)
-        )
+        found = validate.undecodable(kind.kind, raw)
+        causes = found or (errors.Cause(error.path, error.what, "FieldValueTypeInvalid"),)
+        return errors.invalid(kind, error.key, causes)
     return errors.bad_request(str(error))
+
+
+def _with_condition(status: Raw, new: Raw) -> list[Raw]:
+    """Return the conditions with one put in its place, its time kept where its status did not change."""
+    there = codec.objects(status.get("conditions"))
+    old = next((one for one in there if one.get("type") == new["type"]), None)
+    if old is None:
+        return [*there, new]
+    if old.get("status") == new["status"] and old.get("lastTransitionTime"):
+        new = {**new, "lastTransitionTime": old["lastTransitionTime"]}
+    return [new if one is old else one for one in there]
 
 
 def _with_status(raw: Raw, source: Raw) -> Raw:

@@ -15,12 +15,14 @@ import msgspec
 
 from jackfield import codec
 from jackfield.cluster import selectors
+from jackfield.cluster.deletion import Deletion
 from jackfield.cluster.errors import ApiError
 from jackfield.cluster.history import Event, EventType, Stored
 from jackfield.cluster.store import Precondition, Store, Write
 from jackfield.codec import kinds
 from jackfield.model.meta import Object
 from jackfield.model.names import Key, Uid, Version
+from jackfield.model.namespace import Namespace
 from jackfield.model.pod import Pod
 from jackfield.ports import (
     EVERYTHING,
@@ -180,13 +182,19 @@ class Client:
         """Ask for the object's deletion; a kubelet ends a pod with a grace of 0."""
         self._count("delete", kind)
         with _as_port_errors():
-            self._store.delete(kind, key, Precondition(version=version), grace_seconds)
+            self._store.delete(kind, key, Precondition(version=version), Deletion(grace_seconds))
 
     async def bind(self, pod: Key, uid: Uid, node: str) -> Object:
         """Bind a pod, as the scheduler's subresource does."""
         self._count("create", Pod)
         with _as_port_errors():
             return self._store.bind(pod, node, Precondition(uid=uid)).object
+
+    async def finalize(self, namespace: Namespace) -> None:
+        """Write who still has to agree before a namespace goes, as its subresource does."""
+        self._count("update", Namespace)
+        with _as_port_errors():
+            self._store.finalize(codec.encode(namespace), Write(manager=self.name))
 
     def _written(self, patch: Merge | Apply) -> Stored:
         body = codec.copied(patch.body)

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -21,6 +21,7 @@ from jackfield.cluster.recorder import Recorder
 from jackfield.cluster.scheduler_cache import SchedulerCache
 from jackfield.codec.encoding import encoded
 from jackfield.model.claim import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
+from jackfield.model.meta import Object
 from jackfield.model.names import Key, Seconds, Uid, Version, rfc3339
 from jackfield.model.pod import Pod, PodCondition
 from jackfield.ports import Clock, Cluster, Conflict, Gone, Merge, Refused, Retry
@@ -66,11 +67,23 @@ class BindingTimes(msgspec.Struct, frozen=True):
     poll: Seconds = Seconds(5.0)
 
 
+class BindingCluster(Cluster, Protocol):
+    """A cluster in which pods can be bound: nobody may write where a pod runs in any other way."""
+
+    async def bind(self, pod: Key, uid: Uid, node: str) -> Object:
+        """Bind exactly this pod to a node, and say of it that it is scheduled."""
+
+
 class Binder:
     """Carries decisions out. Raises BindingFailedError where one cannot be."""
 
     def __init__(
-        self, cluster: Cluster, clock: Clock, cache: SchedulerCache, recorder: Recorder, times: BindingTimes
+        self,
+        cluster: BindingCluster,
+        clock: Clock,
+        cache: SchedulerCache,
+        recorder: Recorder,
+        times: BindingTimes,
     ) -> None:
         self._cluster = cluster
         self._clock = clock
@@ -220,21 +233,7 @@ class Binder:
     # --- Bind
 
     async def _bind(self, pod: Pod, placed: Placed) -> None:
-        for _ in range(WRITES_MAX):
-            live = await self._cluster.read(Pod, pod.key)
-            if live.uid != pod.uid or live.deleting or live.spec.node_name:
-                raise BindingFailedError(
-                    PreBind.ERROR, f"pod {pod.key} cannot be assigned to a node any more"
-                )
-            body = {"spec": {"nodeName": placed.node}}
-            try:
-                bound = await self._cluster.write(Merge(Pod, pod.key, live.metadata.resource_version, body))
-            except Conflict:
-                continue
-            assert isinstance(bound, Pod)
-            await self.condition(bound, PodCondition(_BIND_CONDITION, "True"))
-            return
-        raise BindingFailedError(PreBind.ERROR, f"pod {pod.key} keeps changing")
+        await self._cluster.bind(pod.key, pod.uid, placed.node)
 
     async def condition(self, pod: Pod, new: PodCondition) -> None:
         """Write the condition PodScheduled, unless the pod says so already or is bound by now."""
@@ -261,7 +260,8 @@ class Binder:
         old = next((one for one in pod.status.conditions if one.type == new.type), None)
         same = old is not None and old.status == new.status
         since = old.last_transition_time if old is not None and same else rfc3339(self._clock.now())
-        new = msgspec.structs.replace(new, last_transition_time=since)
+        seen = pod.metadata.generation
+        new = msgspec.structs.replace(new, last_transition_time=since, observed_generation=seen)
         if old != new:
             others = [one for one in pod.status.conditions if one.type != new.type]
             status["conditions"] = [encoded(one) for one in (*others, new)]

@@ -108,7 +108,6 @@ def _claim(pod: Pod, reference: PodResourceClaim, template: ResourceClaimTemplat
         name=pod.metadata.name,
         uid=pod.uid,
         controller=True,
-        block_owner_deletion=True,
     )
     wanted = template.spec.metadata
     return ResourceClaim(

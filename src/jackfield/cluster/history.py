@@ -9,11 +9,12 @@ from itertools import takewhile
 
 import msgspec
 
-from jackfield.cluster import apply, errors, selectors
+from jackfield.cluster import errors, selectors
+from jackfield.cluster.managers import Managers, managed_fields
 from jackfield.codec import Raw
 from jackfield.codec.kinds import Kind
 from jackfield.model.meta import Object
-from jackfield.model.names import Key, Time
+from jackfield.model.names import Key
 
 EVENTS_MAX = 1_000
 """Events remembered of one kind; a watch from before them starts over."""
@@ -27,8 +28,9 @@ class Stored(msgspec.Struct, frozen=True, gc=False, eq=False):
     raw: Raw
     object: Object
     """The same, typed; decoded once."""
-    managers: apply.Managers = ()
-    written: Time = Time("")
+    managers: Managers = ()
+    gone: bool = False
+    """Whether this is how an object was last; or would have been, had its deletion not been a dry run."""
 
     @property
     def key(self) -> Key:
@@ -39,7 +41,7 @@ class Stored(msgspec.Struct, frozen=True, gc=False, eq=False):
         """Return the object with its managed fields, as a client sees it."""
         if not self.managers:
             return self.raw
-        entries = [_managed_fields(self, one) for one in self.managers]
+        entries = managed_fields(self.managers)
         return {**self.raw, "metadata": {**self.raw["metadata"], "managedFields": entries}}
 
 
@@ -92,17 +94,3 @@ class History:
             raise errors.expired(version, self._forgotten)
         newest_first = takewhile(lambda event: event.version > version, reversed(self._events))
         return tuple(reversed(tuple(newest_first)))
-
-
-def _managed_fields(stored: Stored, manager: apply.Manager) -> Raw:
-    entry: Raw = {
-        "manager": manager.name,
-        "operation": "Apply" if manager.applies else "Update",
-        "apiVersion": stored.kind.api_version,
-        "time": stored.written,
-        "fieldsType": "FieldsV1",
-        "fieldsV1": apply.fields_v1(manager.fields),
-    }
-    if manager.status:
-        entry["subresource"] = "status"
-    return entry

@@ -1,8 +1,11 @@
-"""JSON merge patch (RFC 7396), without touching the original.
+"""JSON merge patch (RFC 7396), without touching the original; and what is said of any patch whose result is no object.
 
 Knows dictionaries. Must not know any kind.
 """
 
+from http import HTTPStatus
+
+from jackfield.cluster import errors
 from jackfield.codec import Raw, RawValue, without_nulls
 
 
@@ -18,3 +21,13 @@ def merged(target: RawValue, body: Raw) -> Raw:
             # A list is replaced as it is; what is null inside its items is absent there.
             result[name] = without_nulls(value)
     return result
+
+
+def unusable(shown: str, why: str) -> errors.ApiError:
+    """Return the error for a patch whose result is no object of its kind.
+
+    The server shows the whole result as JSON, or of a strategic merge patch the patch itself as Go prints it.
+    """
+    cause = errors.invalid_value("patch", shown, why)
+    details = errors.Details(causes=(cause,))
+    return errors.ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, "Invalid", f' "" is invalid: {cause}', details)

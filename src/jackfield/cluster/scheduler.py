@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from jackfield.cluster.binding import Binder, BindingFailedError, BindingTimes, PreBind
+from jackfield.cluster.binding import Binder, BindingCluster, BindingFailedError, BindingTimes, PreBind
 from jackfield.cluster.crew import Crew
 from jackfield.cluster.dynamic_resources import DynamicResources
 from jackfield.cluster.filters import NODE_PLUGINS, Plugin, PodInfo
@@ -29,7 +29,7 @@ from jackfield.model.node import Node
 from jackfield.model.pod import Pod, PodCondition
 from jackfield.model.slice import DeviceClass, ResourceSlice
 from jackfield.model.taint import DeviceTaintRule
-from jackfield.ports import Clock, Cluster, Conflict, Gone, Refused, Retry
+from jackfield.ports import Clock, Conflict, Gone, Refused, Retry
 
 _KINDS = (Node, DeviceClass, DeviceTaintRule, ResourceSlice, ResourceClaim, Pod)
 _FIT = frozenset({Plugin.NODE_RESOURCES_FIT})
@@ -68,7 +68,7 @@ class Scheduler:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: BindingCluster,
         clock: Clock,
         generator: random.Random,
         settings: SchedulerSettings = SchedulerSettings(),

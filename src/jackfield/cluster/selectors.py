@@ -1,6 +1,6 @@
 """Label and field selectors, as list and watch calls spell them.
 
-Knows the grammar and which fields each kind can be selected by. Must not know where objects are kept.
+Knows what is asked of objects and which fields each kind can be selected by. Must not know where objects are kept.
 """
 
 import re
@@ -8,20 +8,15 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from jackfield.cluster import errors
+from jackfield.cluster import errors, label_selectors
+from jackfield.cluster.label_selectors import Requirement
 from jackfield.codec import Raw, RawValue
 from jackfield.codec.kinds import Kind
 from jackfield.ports import Selection
 
-_ITEM = re.compile(
-    r"\s*(?:"
-    r"(?P<absent>!)\s*(?P<no>[^\s,=!<>()]+)"
-    r"|(?P<key>[^\s,=!<>()]+)\s*(?:"
-    r"(?P<set>in|notin)\s*\((?P<values>[^)]*)\)"
-    r"|(?P<operator>==|=|!=|>|<)\s*(?P<value>[^\s,=!<>()]*)"
-    r")?)\s*(?:,|$)"
-)
-_FIELD = re.compile(r"\s*(?P<key>[^=!,\s]+)\s*(?P<operator>==|=|!=)\s*(?P<value>[^,]*?)\s*(?:,|$)")
+_FIELD = re.compile(r"\s*+(?P<key>[^=!,\s]+)\s*+(?P<operator>==|=|!=)\s*+(?P<value>[^,]*?)\s*+(?:,|$)")
+
+_DIGITS_MAX = 20
 
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "Pod": (
@@ -35,13 +30,19 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
         "status.nominatedNodeName",
     ),
     "Node": ("spec.unschedulable",),
+    "Namespace": ("status.phase",),
+    "Secret": ("type",),
     "ResourceSlice": ("spec.nodeName", "spec.driver"),
     "Event": (
         "involvedObject.kind",
         "involvedObject.namespace",
         "involvedObject.name",
         "involvedObject.uid",
+        "involvedObject.apiVersion",
+        "involvedObject.resourceVersion",
+        "involvedObject.fieldPath",
         "reason",
+        "reportingComponent",
         "source",
         "type",
     ),
@@ -49,6 +50,8 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "ComposableResource": ("spec.target_node",),
 }
 """The fields each kind can be selected by, beside its name and namespace."""
+_WHERE: Mapping[str, tuple[str, ...]] = {"source": ("source", "component")}
+"""Fields that lie elsewhere than their name says."""
 
 Test = Callable[[Raw], bool]
 
@@ -68,7 +71,7 @@ EVERYTHING = Selector()
 
 def of(kind: Kind, selection: Selection) -> Selector:
     """Return the selector for what the port asks; raises a bad request if the kind cannot be selected so."""
-    tests = [_comparison(name, "=", value) for name, value in selection.labels.items()]
+    tests = [_label_test(Requirement(name, "=", (value,))) for name, value in selection.labels.items()]
     if selection.namespace and kind.namespaced:
         tests.append(_field_test("metadata.namespace", selection.namespace, equal=True))
     for name, value in selection.fields.items():
@@ -79,52 +82,29 @@ def of(kind: Kind, selection: Selection) -> Selector:
 
 def selector(kind: str, labels: str = "", fields: str = "") -> Selector:
     """Return the selector for two texts; raises a bad request if one cannot be read."""
-    return Selector((*_label_tests(labels), *_field_tests(kind, fields)))
+    tests = (*map(_label_test, label_selectors.parsed(labels)), *_field_tests(kind, fields))
+    return Selector(tests) if tests else EVERYTHING
 
 
-def _label_tests(text: str) -> list[Test]:
-    tests: list[Test] = []
-    position = 0
-    while text[position:].strip():
-        found = _ITEM.match(text, position)
-        if found is None:
-            raise errors.bad_request(f"unable to parse requirement: {text[position:]!r}")
-        tests.append(_label_test(found))
-        position = found.end()
-    return tests
-
-
-def _label_test(found: re.Match[str]) -> Test:
-    if found["absent"]:
-        name = found["no"]
-        return lambda raw: name not in _labels(raw)
-    key = found["key"]
-    if found["set"]:
-        values = frozenset(one.strip() for one in found["values"].split(","))
-        if found["set"] == "in":
+def _label_test(asked: Requirement) -> Test:
+    key, values = asked.key, frozenset(asked.values)
+    match asked.operator:
+        case "exists":
+            return lambda raw: key in _labels(raw)
+        case "!":
+            return lambda raw: key not in _labels(raw)
+        case "=" | "in":
             return lambda raw: _labels(raw).get(key) in values
-        return lambda raw: _labels(raw).get(key) not in values
-    if not found["operator"]:
-        return lambda raw: key in _labels(raw)
-    return _comparison(key, found["operator"], found["value"])
-
-
-def _comparison(key: str, operator: str, value: str) -> Test:
-    if operator in "<>" and not _is_number(value):
-        raise errors.bad_request(f"for {operator!r} the value must be an integer: {value!r}")
-    match operator:
-        case "=" | "==":
-            return lambda raw: _labels(raw).get(key) == value
-        case "!=":
-            return lambda raw: _labels(raw).get(key) != value
+        case "!=" | "notin":
+            return lambda raw: _labels(raw).get(key) not in values
         case ">":
-            return lambda raw: _is_number(found := _labels(raw).get(key, "")) and int(found) > int(value)
+            return lambda raw: _is_number(found := _labels(raw).get(key, "")) and int(found) > int(*values)
         case _:
-            return lambda raw: _is_number(found := _labels(raw).get(key, "")) and int(found) < int(value)
+            return lambda raw: _is_number(found := _labels(raw).get(key, "")) and int(found) < int(*values)
 
 
 def _is_number(text: str) -> bool:
-    return text.removeprefix("-").isdecimal()
+    return len(text) <= _DIGITS_MAX and text.removeprefix("-").isdecimal()
 
 
 def _labels(raw: Raw) -> Mapping[str, str]:
@@ -134,8 +114,8 @@ def _labels(raw: Raw) -> Mapping[str, str]:
 
 def _field_tests(kind: str, text: str) -> list[Test]:
     tests: list[Test] = []
-    position = 0
-    while text[position:].strip():
+    text, position = text.strip(), 0
+    while position < len(text):
         found = _FIELD.match(text, position)
         if found is None:
             raise errors.bad_request(f"invalid field selector: {text[position:]!r}")
@@ -146,12 +126,18 @@ def _field_tests(kind: str, text: str) -> list[Test]:
 
 
 def _check_field(kind: str, name: str) -> None:
-    if name not in ("metadata.name", "metadata.namespace", *FIELDS.get(kind, ())):
-        raise errors.bad_request(f"field label not supported: {name}")
+    known = FIELDS.get(kind)
+    if name in ("metadata.name", "metadata.namespace", *(known or ())):
+        return
+    if known is None:
+        words = f'"{name}" is not a known field selector: only "metadata.name", "metadata.namespace"'
+        raise errors.bad_request(words)
+    of = " for resource.k8s.io/v1, Kind=ResourceSlice" if kind == "ResourceSlice" else ""
+    raise errors.bad_request(f"field label not supported{of}: {name}")
 
 
 def _field_test(key: str, value: str, *, equal: bool) -> Test:
-    names = tuple(key.split("."))
+    names = _WHERE.get(key) or tuple(key.split("."))
     return lambda raw: (_field(raw, names) == value) is equal
 
 

@@ -4,28 +4,32 @@ Knows versions, preconditions, subresources, finalizers and who hears of a chang
 what a valid object of a kind is. Time and chance are handed in.
 """
 
+import copy
 import random
 import uuid
 from collections.abc import Callable, Iterable
+from typing import TypeVar, cast
 
 import msgspec
 
 from jackfield import codec
-from jackfield.cluster import admission, apply, errors, fields, patch, selectors
-from jackfield.cluster.apply import Dispute, Manager, Managers
+from jackfield.cluster import admission, books, deletion, errors, patch, plugins, selectors
+from jackfield.cluster.deletion import PLAINLY, Deletion
 from jackfield.cluster.history import EVENTS_MAX, Event, EventType, History, Stored
+from jackfield.cluster.managers import Manager, Managers, settled
 from jackfield.codec import Raw, kinds
 from jackfield.codec.kinds import Kind
 from jackfield.model.meta import Object
-from jackfield.model.names import NEVER, NO_TIME, Key, Seconds, Time, Uid, Version, rfc3339
+from jackfield.model.names import NEVER, NO_TIME, Key, Seconds, Time, Uid, Version, named, rfc3339
+from jackfield.model.namespace import Namespace
+from jackfield.model.node import Node
 from jackfield.model.pod import Pod
 
-_SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-_SUFFIX_LENGTH = 5
 _GENERATED_MAX = 63
 _NAMES_TRIED_MAX = 8
 
 Listener = Callable[[Event], None]
+T = TypeVar("T", bound=Object)
 
 
 class Write(msgspec.Struct, frozen=True):
@@ -53,6 +57,16 @@ class Page(msgspec.Struct, frozen=True):
     version: int
 
 
+class _Draft(msgspec.Struct, frozen=True):
+    """What is about to be stored."""
+
+    old: Stored | None
+    kind: Kind
+    raw: Raw
+    managers: Managers
+    dry_run: bool
+
+
 PLAIN = Write()
 ANY = Precondition()
 
@@ -61,8 +75,22 @@ class Store:
     """All objects of a cluster. Every method either does all it says or raises ApiError and does nothing."""
 
     def __init__(
-        self, now: Callable[[], Seconds], dice: random.Random, *, events_max: int = EVENTS_MAX
+        self,
+        now: Callable[[], Seconds],
+        dice: random.Random,
+        *,
+        events_max: int = EVENTS_MAX,
+        served: bool = False,
+        books: bool = False,
     ) -> None:
+        """Begin with nothing.
+
+        A store that is `served` to others insists on namespaces and accounts, as a real server does; a simulation
+        need not make them first. With `books` it says of every field who wrote it, and not only of those that
+        somebody applied.
+        """
+        self._served = served
+        self._books = books
         self._now = now
         self._dice = dice
         self._version = 0
@@ -117,34 +145,33 @@ class Store:
 
     def create(self, kind: type[Object], raw: Raw, write: Write = PLAIN) -> Stored:
         """Create an object; a name is made up if only its beginning is given."""
+        return self._create(kinds.of(kind), admission.read(raw), write)
+
+    def update(self, kind: type[Object], raw: Raw, write: Write = PLAIN) -> Stored:
+        """Replace an object, or its status; some kinds are created by that if they are not there."""
         names = kinds.of(kind)
         new = admission.read(raw)
         metadata = new["metadata"]
-        if metadata.get("resourceVersion"):
-            raise errors.internal("resourceVersion should not be set on objects to be created")
-        self._name(names, metadata)
         key = Key(metadata.get("namespace", ""), metadata.get("name", ""))
-        if key in self._tables[names]:
-            raise errors.already_exists(names, key)
-        admission.prepare_create(names, new)
-        metadata["uid"] = str(uuid.UUID(int=self._dice.getrandbits(128), version=4))
-        metadata["creationTimestamp"] = self._time()
-        self._clear(names)
-        return self._commit(names, None, new, ((), write))
-
-    def update(self, kind: type[Object], raw: Raw, write: Write = PLAIN) -> Stored:
-        """Replace an object, or its status."""
-        new = admission.read(raw)
-        metadata = new["metadata"]
-        old = self.get(kind, Key(metadata.get("namespace", ""), metadata.get("name", "")))
+        old = self._tables[names].get(key)
+        if old is None:
+            if write.status or not admission.is_created_by_update(names, metadata):
+                raise errors.not_found(names, key)
+            return self._create(names, {**new, "metadata": {**metadata, "resourceVersion": ""}}, write)
+        admission.refuse_unconditional(names, new)
         return self._replace(old, new, write)
 
     def patch(self, kind: type[Object], key: Key, body: Raw, write: Write = PLAIN) -> Stored:
         """Merge a JSON merge patch, which becomes the store's own, into an object or into its status."""
         old = self.get(kind, key)
-        new = admission.shaped(patch.merged(old.raw, body))
-        admission.refuse_another(old, new)
-        return self._replace(old, new, write)
+        return self._patch(old, admission.shaped(patch.merged(old.raw, body)), write)
+
+    def rewrite(
+        self, kind: type[Object], key: Key, change: Callable[[Raw], Raw], write: Write = PLAIN
+    ) -> Stored:
+        """Change an object or its status in any way; `change` must leave alone what it is given."""
+        old = self.get(kind, key)
+        return self._patch(old, admission.read(change(old.wire())), write)
 
     def apply(self, kind: type[Object], key: Key, body: Raw, write: Write) -> Stored:
         """Server-side apply; creates the object if there is none, unless only its status is spoken of."""
@@ -154,52 +181,53 @@ class Store:
             return self._create_by_apply(names, key, body, write)
         new = admission.read(body)
         admission.refuse_another(old, new)
-        self._check(old, _precondition(new))
-        outcome = apply.applied(
-            fields.ownable(old.raw),
-            admission.part(names, fields.ownable(new), status=write.status),
-            Manager(write.manager, applies=True, status=write.status, fields=frozenset()),
-            old.managers,
-        )
-        if outcome.disputes and not write.force:
-            raise _disputed(names, key, outcome.disputes)
-        system = {name: one for name, one in old.raw["metadata"].items() if name in fields.SYSTEM}
-        merged = {
-            "apiVersion": names.api_version,
-            "kind": names.kind,
-            **outcome.part,
-            "metadata": {**system, **outcome.part.get("metadata", {})},
-        }
-        prepared = admission.prepare_update(names, old.raw, merged, status=write.status)
-        return self._commit(names, old, prepared, (outcome.managers, write))
+        if self._served:
+            books.of(names).refuse(body)
+        me = self._me(names, write)
+        outcome = books.of(names).applied(old.raw, body, me, old.managers, force=write.force)
+        self._check(old, _precondition(new))  # a dispute is told first
+        prepared = admission.prepare_update(names, old.raw, outcome.object, status=write.status)
+        admission.complete(names, prepared, self._time(), old.raw)
+        self._admit_again(names, prepared, write)
+        return self._settle(old, prepared, outcome.managers, write)
 
-    def bind(self, key: Key, node: str, when: Precondition = ANY) -> Stored:
+    def bind(self, key: Key, node: str, when: Precondition = ANY, *, dry_run: bool = False) -> Stored:
         """Bind a pod to a node, as the scheduler's `binding` subresource does."""
         old = self.get(Pod, key)
         self._check(old, when)
-        new = admission.bound(old.raw, node, self._time())
-        return self._commit(old.kind, old, new, (old.managers, PLAIN))
+        new = admission.bound(old, node, self._find(Node, named(node)), self._time())
+        # Being bound is no change of what is wanted: nothing else of it could be wrong.
+        draft = _Draft(old, old.kind, new, old.managers, dry_run)
+        return self._put(self._typed(draft), draft)
+
+    def finalize(self, raw: Raw, write: Write = PLAIN) -> Stored:
+        """Say who still has to agree before a namespace goes, as its `finalize` subresource does."""
+        new = admission.read(raw)
+        old = self.get(Namespace, named(new["metadata"].get("name", "")))
+        self._check(old, _precondition(new))
+        spec = {**old.raw.get("spec", {}), "finalizers": codec.dig(new, "spec", "finalizers") or []}
+        return self._settle(old, {**old.raw, "spec": spec}, old.managers, write)
 
     def delete(
-        self, kind: type[Object], key: Key, when: Precondition = ANY, grace_seconds: int | None = None
+        self, kind: type[Object], key: Key, when: Precondition = ANY, how: Deletion = PLAINLY
     ) -> Stored:
         """Delete an object; it only goes when its last finalizer has gone, and a running pod has ended."""
         old = self.get(kind, key)
-        self._check(old, when)
-        metadata, asked = old.raw["metadata"], grace_seconds
-        grace = admission.grace_seconds(old.object) if asked is None else asked
-        if grace == 0 and not metadata.get("finalizers"):
-            return self._remove(old, old.raw)
-        if "deletionTimestamp" in metadata and metadata.get("deletionGracePeriodSeconds", 0) <= grace:
-            return old
-        new = {
-            **metadata,
-            "deletionTimestamp": rfc3339(Seconds(self._now() + grace)),
-            "deletionGracePeriodSeconds": grace,
-        }
-        if "generation" in new:
-            new["generation"] += 1
-        return self._put(old.kind, old, {**old.raw, "metadata": new}, (old.managers, PLAIN))
+        admission.refuse_deletion(old)
+        _check_deletable(old, when)
+        outcome = deletion.outcome(old, how, self._now())
+        if outcome.raw is not old.raw:
+            draft = _Draft(old, old.kind, outcome.raw, old.managers, how.dry_run)
+            old = self._put(self._typed(draft), draft)
+        return self._remove(old, old.raw, dry_run=how.dry_run) if outcome.gone else old
+
+    def evict(self, key: Key, when: Precondition = ANY, how: Deletion = PLAINLY) -> Stored:
+        """Delete a pod, and say on it that it was evicted, as its `eviction` subresource does."""
+        old = self.get(Pod, key)
+        _check_deletable(old, when)
+        if not how.dry_run:
+            self._settle(old, admission.evicted(old.raw, self._time()), old.managers, PLAIN)
+        return self.delete(Pod, key, Precondition(uid=when.uid), how)
 
     def _clear(self, kind: Kind) -> None:
         """Clear away what the server keeps only for a time; the oldest come first, so that it costs what goes."""
@@ -207,14 +235,64 @@ class Store:
         while (oldest := next(iter(self._tables[kind].values()), None)) and admission.is_stale(
             oldest.object, now
         ):
-            self._remove(oldest, oldest.raw)
+            self._remove(oldest, oldest.raw, dry_run=False)
 
     # --- the way every write takes
+
+    def _create(self, kind: Kind, new: Raw, write: Write, managers: Managers = ()) -> Stored:
+        """Complete, check and store a new object. That its name is taken is said last, as the storage finds it."""
+        metadata = new["metadata"]
+        if not kind.namespaced:
+            metadata.pop("namespace", None)
+        # A dry run leaves no trace, not even in what chance brings next.
+        dice = _likewise(self._dice) if write.dry_run else self._dice
+        is_free = self._name(kind, metadata, dice)
+        is_generated = bool(metadata.get("generateName"))
+        has_version = bool(metadata.get("resourceVersion"))
+        admission.complete(kind, new, self._time())
+        if self._books and not managers:
+            managers = books.of(kind).created(new, self._me(kind, write))
+        if self._served:
+            plugins.admit(kind, new, self._find, dice)
+        admission.prepare_create(kind, new, self._time())
+        metadata = new["metadata"]
+        metadata["uid"] = str(uuid.UUID(int=dice.getrandbits(128), version=4)) if is_free else ""
+        metadata["creationTimestamp"] = self._time()
+        self._clear(kind)
+        draft = _Draft(None, kind, new, managers, write.dry_run)
+        stored = self._checked(draft)
+        if has_version and not write.dry_run:
+            raise errors.unexplained("resourceVersion should not be set on objects to be created")
+        if not is_free:
+            raise _taken(self._tables[kind][stored.key], is_generated=is_generated)
+        return self._put(stored, draft)
+
+    def _patch(self, old: Stored, new: Raw, write: Write) -> Stored:
+        admission.refuse_another(old, new)
+        return self._replace(old, new, write)
 
     def _replace(self, old: Stored, new: Raw, write: Write) -> Stored:
         self._check(old, _precondition(new))
         prepared = admission.prepare_update(old.kind, old.raw, new, status=write.status)
-        return self._commit(old.kind, old, prepared, (old.managers, write))
+        admission.complete(old.kind, prepared, self._time(), old.raw)
+        managers = self._booked(old, prepared, new, write)
+        self._admit_again(old.kind, prepared, write)  # what everybody gets is nobody's
+        return self._settle(old, prepared, managers, write)
+
+    def _booked(self, old: Stored, prepared: Raw, new: Raw, write: Write) -> Managers:
+        """Return who owns what after a write; it may say so itself."""
+        said = new["metadata"].get("managedFields")
+        if not old.managers and said is None:
+            return ()
+        if said is not None:
+            prepared = {**prepared, "metadata": {**prepared["metadata"], "managedFields": said}}
+        return books.of(old.kind).updated(old.raw, prepared, self._me(old.kind, write), old.managers)
+
+    def _me(self, kind: Kind, write: Write) -> Manager:
+        where = "status" if write.status else ""
+        return Manager(
+            write.manager, applies=False, version=kind.api_version, subresource=where, time=self._time()
+        )
 
     def _create_by_apply(self, kind: Kind, key: Key, body: Raw, write: Write) -> Stored:
         """A version guards against changes of what is there, so that it says nothing here; a uid does."""
@@ -223,69 +301,69 @@ class Store:
         metadata = {**body.get("metadata", {}), "name": key.name}
         metadata.pop("resourceVersion", None)
         if metadata.get("uid"):
-            raise errors.conflict(kind, key, "uid mismatch: no existing object was found")
+            why = f"the provided object specified uid {metadata['uid']}, and no existing object was found"
+            raise errors.conflict(kind, key, f"uid mismatch: {why}")
         if key.namespace:
             metadata["namespace"] = key.namespace
-        created = self.create(kind.type, {**body, "metadata": metadata}, write)
-        wanted = fields.fields_of(admission.part(kind, fields.ownable(body), status=False))
-        mine = Manager(write.manager, applies=True, status=False, fields=wanted)
-        booked = msgspec.structs.replace(created, managers=(mine,))
-        if not write.dry_run:
-            self._tables[kind][key] = booked
-        return booked
+        new = {**body, "metadata": metadata}
+        if self._served:
+            books.of(kind).refuse(body)
+        outcome = books.of(kind).applied({}, body, self._me(kind, write), (), force=True)
+        return self._create(kind, admission.read(new), write, outcome.managers)
 
-    def _commit(self, kind: Kind, old: Stored | None, new: Raw, how: tuple[Managers, Write]) -> Stored:
-        """Complete, check and store a new version; nothing happens if nothing would change."""
-        managers, write = how
-        admission.complete(kind, new, self._time())
-        if old is not None:
-            new = admission.settled(kind, old.raw, new)
-            if managers is old.managers and managers:
-                me = Manager(write.manager, applies=False, status=write.status, fields=frozenset())
-                managers = apply.updated(fields.ownable(old.raw), fields.ownable(new), me, managers)
-            if new == old.raw and managers == old.managers:
+    def _admit_again(self, kind: Kind, new: Raw, write: Write) -> None:
+        if self._served and not write.status:
+            plugins.admit_again(kind, new)
+
+    def _settle(self, old: Stored, new: Raw, managers: Managers, write: Write) -> Stored:
+        """Check and store a new version; nothing happens if nothing would change."""
+        new = admission.settled(old.kind, old.raw, new)
+        if new == old.raw:
+            managers = settled(old.managers, managers)
+            if managers == old.managers:
                 return old
-            if admission.is_over(new):
-                return old if write.dry_run else self._remove(old, new)
-        return self._put(kind, old, new, (managers, write), check=True)
+        if admission.is_over(new):
+            return self._remove(old, new, dry_run=write.dry_run)
+        draft = _Draft(old, old.kind, new, managers, write.dry_run)
+        return self._put(self._checked(draft), draft)
 
-    def _put(
-        self,
-        kind: Kind,
-        old: Stored | None,
-        new: Raw,
-        how: tuple[Managers, Write],
-        *,
-        check: bool = False,
-    ) -> Stored:
-        managers, write = how
-        stored = self._stored(kind, new, managers)
-        if check:
-            causes = admission.problems(old, stored)
-            if causes:
-                raise errors.invalid(kind, stored.key, causes)
-        if write.dry_run:
-            return stored
-        self._version = stored.version
-        self._tables[kind][stored.key] = stored
-        self._tell(Event(EventType.MODIFIED if old else EventType.ADDED, stored.version, stored, old))
+    def _checked(self, draft: _Draft) -> Stored:
+        """Return what is to be stored. Raises what is wrong with it."""
+        stored = self._typed(draft)
+        causes = admission.problems(draft.old, stored)
+        if causes:
+            raise errors.invalid(stored.kind, stored.key, causes)
         return stored
 
-    def _remove(self, old: Stored, last: Raw) -> Stored:
-        stored = self._stored(old.kind, last, old.managers)
-        self._version = stored.version
-        del self._tables[old.kind][old.key]
-        self._tell(Event(EventType.DELETED, stored.version, stored, old))
+    def _put(self, stored: Stored, draft: _Draft) -> Stored:
+        if not draft.dry_run:
+            self._version = stored.version
+            self._tables[stored.kind][stored.key] = stored
+            type_ = EventType.MODIFIED if draft.old else EventType.ADDED
+            self._tell(Event(type_, stored.version, stored, draft.old))
         return stored
 
-    def _stored(self, kind: Kind, new: Raw, managers: Managers) -> Stored:
+    def _remove(self, old: Stored, last: Raw, *, dry_run: bool) -> Stored:
+        stored = self._typed(_Draft(old, old.kind, last, old.managers, dry_run))
+        stored = msgspec.structs.replace(stored, gone=True)
+        if not dry_run:
+            self._version = stored.version
+            del self._tables[old.kind][old.key]
+            self._tell(Event(EventType.DELETED, stored.version, stored, old))
+        return stored
+
+    def _typed(self, draft: _Draft) -> Stored:
+        """Return the draft as it would be stored now. A dry run uses up no version, and says none that never was."""
+        metadata: Raw = {**draft.raw["metadata"]}
         version = self._version + 1
-        raw = {**new, "metadata": {**new["metadata"], "resourceVersion": str(version)}}
+        if not draft.dry_run:
+            metadata["resourceVersion"] = str(version)
+        raw = {**draft.raw, "metadata": metadata}
         try:
-            typed = codec.decode(kind.type, raw)
+            typed = codec.decode(draft.kind.type, raw)
         except codec.BadObject as error:
-            raise admission.undecodable(kind, error) from error
-        return Stored(kind, version, raw, typed, managers, self._time() if managers else NO_TIME)
+            raise admission.undecodable(draft.kind, raw, error) from error
+        return Stored(draft.kind, version, raw, typed, draft.managers)
 
     def _tell(self, event: Event) -> None:
         kind = event.stored.kind
@@ -302,31 +380,33 @@ class Store:
             self._spelt = (now, rfc3339(now))
         return self._spelt[1]
 
-    def _name(self, kind: Kind, metadata: Raw) -> None:
+    def _find(self, kind: type[T], key: Key) -> T | None:
+        found = self._tables[kinds.of(kind)].get(key)
+        return cast("T", found.object) if found is not None else None
+
+    def _name(self, kind: Kind, metadata: Raw, dice: random.Random) -> bool:
+        """Make up a name if only its beginning is given; returns whether the name is free."""
         prefix = metadata.get("generateName")
-        if metadata.get("name") or not prefix:
-            return
         namespace = metadata.get("namespace", "")
+        if metadata.get("name") or not prefix:
+            return Key(namespace, metadata.get("name", "")) not in self._tables[kind]
         for _ in range(_NAMES_TRIED_MAX):
-            suffix = "".join(self._dice.choices(_SUFFIX_LETTERS, k=_SUFFIX_LENGTH))
-            metadata["name"] = prefix[: _GENERATED_MAX - _SUFFIX_LENGTH] + suffix
+            metadata["name"] = prefix[: _GENERATED_MAX - plugins.SUFFIX_LENGTH] + plugins.suffix(dice)
             if Key(namespace, metadata["name"]) not in self._tables[kind]:
-                return
+                return True
+        return False
 
     def _check(self, old: Stored, when: Precondition) -> None:
         metadata = old.raw["metadata"]
         if when.uid and when.uid != metadata["uid"]:
-            raise errors.conflict(
-                old.kind,
-                old.key,
-                f"Precondition failed: UID in precondition: {when.uid}, UID in object meta: {metadata['uid']}",
-            )
+            raise errors.another(old.kind, old.key, when.uid, metadata["uid"])
         if when.version and when.version != metadata["resourceVersion"]:
-            raise errors.conflict(
-                old.kind,
-                old.key,
-                "the object has been modified; please apply your changes to the latest version and try again",
-            )
+            raise errors.modified(old.kind, old.key, when.version)
+
+
+def _likewise(dice: random.Random) -> random.Random:
+    """Return dice that fall as these would, which they leave alone; what the system draws nobody can foresee anyway."""
+    return dice if isinstance(dice, random.SystemRandom) else copy.copy(dice)
 
 
 def _key(one: Stored) -> Key:
@@ -338,8 +418,24 @@ def _precondition(raw: Raw) -> Precondition:
     return Precondition(metadata.get("uid") or Uid(""), metadata.get("resourceVersion") or Version(""))
 
 
-def _disputed(kind: Kind, key: Key, disputes: tuple[Dispute, ...]) -> errors.ApiError:
-    causes = tuple(
-        errors.Cause(one.path, f'conflict with "{one.manager}"', "FieldManagerConflict") for one in disputes
-    )
-    return errors.conflict(kind, key, f"Apply failed with {len(causes)} conflicts", causes)
+def _check_deletable(old: Stored, when: Precondition) -> None:
+    """Raise what a deletion says of another object, or of another version of it."""
+    metadata = old.raw["metadata"]
+    if when.uid and when.uid != metadata["uid"]:
+        pair = (
+            f"the UID in the precondition ({when.uid}) does not match the UID in record ({metadata['uid']})"
+        )
+        why = f"{pair}. The object might have been deleted and then recreated"
+        raise errors.undeletable(old.kind, old.key, why)
+    version = metadata["resourceVersion"]
+    if when.version and when.version != version:
+        pair = f"the ResourceVersion in the precondition ({when.version}) does not match the ResourceVersion in record"
+        raise errors.undeletable(
+            old.kind, old.key, f"{pair} ({version}). The object might have been modified"
+        )
+
+
+def _taken(old: Stored, *, is_generated: bool) -> errors.ApiError:
+    if is_generated:
+        return errors.no_name_left(old.kind, old.key)
+    return errors.already_exists(old.kind, old.key, deleting=old.object.deleting)

@@ -7,8 +7,11 @@ from functools import cache
 
 import msgspec
 
+from jackfield.model.account import ServiceAccount
 from jackfield.model.claim import ResourceClaim, ResourceClaimTemplate
 from jackfield.model.composition import ComposabilityRequest, ComposableResource
+from jackfield.model.config import ConfigMap, Secret
+from jackfield.model.definition import CustomResourceDefinition
 from jackfield.model.event import Event
 from jackfield.model.lease import Lease
 from jackfield.model.meta import Object
@@ -47,12 +50,16 @@ TYPES: tuple[type[Object], ...] = (
     Node,
     Pod,
     Event,
+    ConfigMap,
+    Secret,
+    ServiceAccount,
     Lease,
     DeviceClass,
     ResourceSlice,
     ResourceClaim,
     ResourceClaimTemplate,
     DeviceTaintRule,
+    CustomResourceDefinition,
     ComposabilityRequest,
     ComposableResource,
 )

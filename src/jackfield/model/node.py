@@ -49,12 +49,32 @@ class NodeSpec(Wire, frozen=True, gc=False):
     taints: tuple[Taint, ...] = ()
 
 
+class NodeSystemInfo(Wire, frozen=True, gc=False):
+    """What a node runs on, for people to read."""
+
+    kubelet_version: str = ""
+    os_image: str = ""
+    kernel_version: str = ""
+    container_runtime_version: str = ""
+    operating_system: str = ""
+    architecture: str = ""
+
+
+class NodeAddress(Wire, frozen=True, gc=False):
+    """Where a node is."""
+
+    type: str
+    address: str
+
+
 class NodeStatus(Wire, frozen=True, gc=False):
     """What a node has."""
 
     capacity: Mapping[str, str] = {}
     allocatable: Mapping[str, str] = {}
     conditions: tuple[NodeCondition, ...] = ()
+    addresses: tuple[NodeAddress, ...] = ()
+    node_info: NodeSystemInfo = NodeSystemInfo()
 
 
 class Node(Object, frozen=True, gc=False, kw_only=True):

@@ -82,6 +82,7 @@ class PodCondition(Wire, frozen=True, gc=False):
     reason: str = ""
     message: str = ""
     last_transition_time: Time = NO_TIME
+    observed_generation: int = 0
 
 
 class PodResourceClaimStatus(Wire, frozen=True, gc=False):

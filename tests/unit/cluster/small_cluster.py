@@ -66,7 +66,7 @@ def pod(name: str, *claims: str, cpu: str = "1", priority: int = 0, **annotation
         ),
         spec=PodSpec(
             priority=priority,
-            containers=(Container("main", resources=ResourceRequirements({"cpu": cpu})),),
+            containers=(Container("main", "app", resources=ResourceRequirements({"cpu": cpu})),),
             resource_claims=tuple(PodResourceClaim(one, resource_claim_name=one) for one in claims),
         ),
     )

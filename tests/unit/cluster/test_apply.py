@@ -4,7 +4,6 @@ import random
 
 import pytest
 
-from jackfield.cluster import fields
 from jackfield.cluster.errors import ApiError
 from jackfield.cluster.store import Store, Write
 from jackfield.codec import Raw
@@ -170,20 +169,26 @@ def test_conditions_of_one_device_have_owners_of_their_own() -> None:
     assert [one["type"] for one in left[0]["conditions"]] == ["Healthy"]
 
 
-def test_an_item_somebody_else_wrote_into_keeps_its_key() -> None:
+def test_an_item_goes_with_who_brought_it_whoever_wrote_into_it() -> None:
     store = store_with_claim("a")
     say(store, "one", said("a", Ready="True"))
     entry = {**said("a", Ready="True"), "data": {"b": 1}}
     store.patch(ResourceClaim, CLAIM, {"status": {"devices": [entry]}}, Write(manager="driver", status=True))
-    assert say(store, "one") == [{"driver": "x.dev", "pool": "p", "device": "a", "data": {"b": 1}}]
+    assert say(store, "one") == []
 
 
-def test_after_a_new_allocation_nobody_owns_what_went_with_the_old_one() -> None:
+def test_what_went_with_an_allocation_is_still_booked_and_can_be_said_again() -> None:
     store = store_with_claim("a")
     say(store, "one", said("a", Ready="True"))
     store.patch(ResourceClaim, CLAIM, {"status": {"allocation": None}}, STATUS)
-    paths = [path for one in store.get(ResourceClaim, CLAIM).managers for path in one.fields]
-    assert not [path for path in paths if "f:devices" in path and path[0] == "f:status"]
+    assert "devices" not in store.get(ResourceClaim, CLAIM).raw["status"]
+    assert "one" in [one.name for one in store.get(ResourceClaim, CLAIM).managers]
+    with pytest.raises(ApiError) as caught:
+        say(store, "two", said("a", Ready="True"), force=False)
+    assert caught.value.code == 409
+    results = [{"request": "gpu", "driver": "x.dev", "pool": "p", "device": "a"}]
+    store.patch(ResourceClaim, CLAIM, {"status": {"allocation": {"devices": {"results": results}}}}, STATUS)
+    assert [one["device"] for one in say(store, "one", said("a", Ready="True"), force=False)] == ["a"]
 
 
 def test_an_apply_to_the_status_says_nothing_of_the_rest() -> None:
@@ -262,55 +267,62 @@ def test_managed_fields_are_shown_as_kubectl_shows_them() -> None:
     assert sorted(device) == [".", "f:conditions", "f:device", "f:driver", "f:pool"]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "changed", "removed"),
-    [
-        ({"spec": {"a": 1}}, {"spec": {"a": 1}}, [], []),
-        ({"spec": {"a": 1}}, {"spec": {"a": 2, "b": 3}}, [("f:spec", "f:a"), ("f:spec", "f:b")], []),
-        (
-            {"spec": {"a": {"b": 1, "c": 2}}},
-            {"spec": {}},
-            [],
-            [("f:spec", "f:a", "f:b"), ("f:spec", "f:a", "f:c")],
-        ),
-        ({"spec": {"a": [1]}}, {"spec": {"a": [1, 2]}}, [("f:spec", "f:a")], []),
-        ({"spec": {}}, {"spec": {"a": {}}}, [("f:spec", "f:a")], []),
-        ({"spec": {"a": 1}}, {"spec": {"a": {"b": 1}}}, [("f:spec", "f:a")], []),
-        ({"spec": {"a": {"b": 1}}}, {"spec": {"a": [1]}}, [("f:spec", "f:a")], []),
-        ({"spec": {"a": [1]}}, {"spec": {"a": "x"}}, [("f:spec", "f:a")], []),
-        ({}, {"metadata": {"finalizers": []}}, [("f:metadata", "f:finalizers")], []),
-        (
-            {"status": {"conditions": []}},
-            {"status": {"conditions": [{"type": "A"}]}},
-            [
-                ("f:status", "f:conditions", 'k:{"type":"A"}'),
-                ("f:status", "f:conditions", 'k:{"type":"A"}', "f:type"),
-            ],
-            [],
-        ),
-        (
-            {"metadata": {"finalizers": ["x", "y"]}},
-            {"metadata": {"finalizers": ["y", "z"]}},
-            [("f:metadata", "f:finalizers", 'v:"z"')],
-            [("f:metadata", "f:finalizers", 'v:"x"')],
-        ),
-        (
-            {"status": {"conditions": [{"type": "A", "status": "True"}]}},
-            {"status": {"conditions": [{"type": "A", "status": "False"}]}},
-            [("f:status", "f:conditions", 'k:{"type":"A"}', "f:status")],
-            [],
-        ),
-        (
-            {"spec": {"nodeSelector": {"a": "1"}}},
-            {"spec": {"nodeSelector": {"a": "2"}}},
-            [("f:spec", "f:nodeSelector")],
-            [],
-        ),
-    ],
-)
-def test_a_difference_names_the_fields_that_differ(
-    old: Raw, new: Raw, changed: list[fields.Path], removed: list[fields.Path]
-) -> None:
-    found = fields.difference(old, new)
-    assert sorted(found.changed) == changed
-    assert sorted(found.removed) == removed
+# --- books of everybody
+
+
+def store_with_books() -> Store:
+    return Store(lambda: Seconds(1.7e9), random.Random("books"), books=True)  # noqa: S311 - no cryptography
+
+
+def managers_of(store: Store) -> list[tuple[str, str, str]]:
+    entries = store.get(ComposableResource, RESOURCE).wire()["metadata"].get("managedFields", [])
+    return [(one["manager"], one["operation"], one.get("subresource", "")) for one in entries]
+
+
+def test_a_store_with_books_names_every_writer() -> None:
+    store = store_with_books()
+    spec = {"type": "gpu", "model": "A", "target_node": "n"}
+    body = {"metadata": {"name": "r", "labels": {"a": "1"}}, "spec": spec}
+    store.create(ComposableResource, body, Write(manager="kubectl-create"))
+    store.patch(ComposableResource, RESOURCE, labelled(b="1"), Write(manager="kubectl-label"))
+    store.patch(ComposableResource, RESOURCE, {"status": {"state": "Online"}}, Write("operator", status=True))
+    labels_after(store, "me", labelled(c="1"))
+    assert managers_of(store) == [
+        ("me", "Apply", ""),
+        ("kubectl-create", "Update", ""),
+        ("kubectl-label", "Update", ""),
+        ("operator", "Update", "status"),
+    ]
+    with pytest.raises(ApiError) as caught:
+        labels_after(store, "kubectl", labelled(a="2"))
+    version = "cro.hpsys.ibm.ie.com/v1alpha1"
+    words = f'conflict with "kubectl-create" using {version}: .metadata.labels.a'
+    assert caught.value.message == f"Apply failed with 1 conflict: {words}"
+
+
+def test_a_client_may_patch_the_books_themselves() -> None:
+    store = store_with_books()
+    spec = {"type": "gpu", "model": "A", "target_node": "n"}
+    store.create(ComposableResource, {"metadata": {"name": "r"}, "spec": spec}, Write(manager="creator"))
+    before = store.version
+
+    def handed_over(raw: Raw) -> Raw:
+        (entry,) = raw["metadata"]["managedFields"]
+        entries = [{**entry, "manager": "heir", "operation": "Apply"}]
+        return {**raw, "metadata": {**raw["metadata"], "managedFields": entries}}
+
+    store.rewrite(ComposableResource, RESOURCE, handed_over, Write(manager="kubectl"))
+    assert managers_of(store) == [("heir", "Apply", "")]
+    assert store.version == before + 1
+    forget: Raw = {"metadata": {"managedFields": [{}]}}
+    store.patch(ComposableResource, RESOURCE, forget, Write(manager="kubectl"))
+    assert managers_of(store) == []
+    assert "managedFields" not in store.get(ComposableResource, RESOURCE).raw["metadata"]
+
+
+def test_a_store_without_books_keeps_none_until_somebody_applies() -> None:
+    store = store_with_resource(a="1")
+    store.patch(ComposableResource, RESOURCE, labelled(b="1"), Write(manager="editor"))
+    assert managers_of(store) == []
+    labels_after(store, "me", labelled(c="1"))
+    assert [one for one, _, _ in managers_of(store)] == ["me", "before-first-apply"]

@@ -93,9 +93,7 @@ TEMPLATE = ResourceClaimTemplate(
         metadata=ObjectMeta(labels={"a": "b"}, annotations={"c": "d"}), spec=ResourceClaimSpec()
     ),
 )
-OWNER = OwnerReference(
-    api_version="v1", kind="Pod", name="p", uid=Uid("pod-uid"), controller=True, block_owner_deletion=True
-)
+OWNER = OwnerReference(api_version="v1", kind="Pod", name="p", uid=Uid("pod-uid"), controller=True)
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):

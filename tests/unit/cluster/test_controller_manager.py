@@ -9,6 +9,7 @@ from jackfield.cluster.claims import PROTECTION
 from jackfield.cluster.collector import Collector
 from jackfield.cluster.controller_manager import ControllerManager
 from jackfield.cluster.crew import Crew
+from jackfield.cluster.deletion import Deletion
 from jackfield.cluster.store import Store, Write
 from jackfield.codec import Raw
 from jackfield.model.claim import ResourceClaim, ResourceClaimTemplate
@@ -94,11 +95,11 @@ def played(scene: Callable[[Bench], Awaitable[None]], handle: type[Client] = Cli
 REQUESTS: Raw = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]}}
 RESULT = {"request": "gpu", "driver": "x.dev", "pool": "p", "device": "d0"}
 TEMPLATED: Raw = {
-    "containers": [{"name": "c"}],
+    "containers": [{"name": "c", "image": "i"}],
     "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}],
 }
 SHARED: Raw = {
-    "containers": [{"name": "c"}],
+    "containers": [{"name": "c", "image": "i"}],
     "resourceClaims": [{"name": "gpu", "resourceClaimName": "shared"}],
 }
 
@@ -183,7 +184,7 @@ def test_the_claim_of_a_pod_that_is_gone_is_given_back_and_goes() -> None:
         bench.store.delete(Pod, POD)
         await bench.settle()
         assert len(bench.names(ResourceClaim)) == 1, "while the kubelet has not ended it"
-        bench.store.delete(Pod, POD, grace_seconds=0)
+        bench.store.delete(Pod, POD, how=Deletion(0))
         await bench.settle()
         assert bench.names(ResourceClaim) == []
 
@@ -218,13 +219,13 @@ def test_a_shared_claim_is_freed_by_its_last_user_and_stays() -> None:
             "a",
             "b",
         ]
-        bench.store.delete(Pod, Key("d", "a"), grace_seconds=0)
+        bench.store.delete(Pod, Key("d", "a"), how=Deletion(0))
         await bench.settle()
         claim = bench.store.get(ResourceClaim, shared).object
         assert isinstance(claim, ResourceClaim)
         assert [one.name for one in claim.status.reserved_for] == ["b"]
         assert claim.status.allocation is not None
-        bench.store.delete(Pod, Key("d", "b"), grace_seconds=0)
+        bench.store.delete(Pod, Key("d", "b"), how=Deletion(0))
         await bench.settle()
         freed = bench.store.get(ResourceClaim, shared)
         assert freed.raw["status"] == {}
@@ -301,7 +302,7 @@ async def _nothing(kind: type[Object]) -> AsyncGenerator[Change, None]:
 def test_a_pod_does_not_go_because_the_news_of_its_node_is_late() -> None:
     async def scene(bench: Bench) -> None:
         bench.make(Node, "n")
-        bench.make(Pod, "p", spec={"containers": [{"name": "c"}], "nodeName": "n"})
+        bench.make(Pod, "p", spec={"containers": [{"name": "c", "image": "i"}], "nodeName": "n"})
         await bench.settle()
         assert bench.names(Pod) == ["p"]
 
@@ -365,8 +366,8 @@ def test_a_pod_of_the_same_name_is_another_pod_even_to_who_missed_the_change() -
         bench.make(Pod, "p", spec={**SHARED, "nodeName": "n"})
         await bench.settle()
         assert "reservedFor" in bench.store.get(ResourceClaim, shared).raw["status"]
-        bench.store.delete(Pod, POD, grace_seconds=0)
-        bench.make(Pod, "p", spec={"containers": [{"name": "c"}]})
+        bench.store.delete(Pod, POD, how=Deletion(0))
+        bench.make(Pod, "p", spec={"containers": [{"name": "c", "image": "i"}]})
         for number in range(NEWS_MAX + 1):
             bench.store.patch(Pod, POD, {"metadata": {"labels": {"a": f"{number}"}}})
         await bench.settle()
@@ -378,7 +379,7 @@ def test_a_pod_of_the_same_name_is_another_pod_even_to_who_missed_the_change() -
 def test_a_dependent_with_one_owner_left_stays_with_that_one() -> None:
     async def scene(bench: Bench) -> None:
         for name in ("a", "b"):
-            bench.make(Pod, name, spec={"containers": [{"name": "c"}]})
+            bench.make(Pod, name, spec={"containers": [{"name": "c", "image": "i"}]})
         owners = [
             {
                 "apiVersion": "v1",
@@ -405,7 +406,7 @@ def test_a_dependent_with_one_owner_left_stays_with_that_one() -> None:
 
 def test_a_dependent_does_not_go_because_the_news_of_its_owner_is_late() -> None:
     async def scene(bench: Bench) -> None:
-        bench.make(Pod, "p", spec={"containers": [{"name": "c"}]})
+        bench.make(Pod, "p", spec={"containers": [{"name": "c", "image": "i"}]})
         owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": bench.store.get(Pod, POD).object.uid}
         metadata = {"name": "c", "namespace": "d", "ownerReferences": [owner]}
         bench.store.create(ResourceClaim, {"metadata": metadata, "spec": REQUESTS})
@@ -420,7 +421,7 @@ def test_an_object_of_a_foreign_owner_is_left_alone() -> None:
     async def scene(bench: Bench) -> None:
         owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u"}
         metadata = {"name": "p", "namespace": "d", "ownerReferences": [owner]}
-        bench.store.create(Pod, {"metadata": metadata, "spec": {"containers": [{"name": "c"}]}})
+        bench.store.create(Pod, {"metadata": metadata, "spec": {"containers": [{"name": "c", "image": "i"}]}})
         await bench.settle()
         assert bench.names(Pod) == ["p"]
 

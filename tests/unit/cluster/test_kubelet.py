@@ -66,7 +66,7 @@ def kubelets(
 
 
 async def bind(stage: Stage, name: str, to: NodeName = N) -> None:
-    await stage.cluster.write(Merge(Pod, Key("default", name), Version(""), {"spec": {"nodeName": to}}))
+    await stage.cluster.bind(Key("default", name), Uid(""), to)
 
 
 async def allocate(stage: Stage, name: str, *pods: str, driver: str = DRIVER) -> None:

@@ -10,7 +10,7 @@ from jackfield.cluster.api import EmbeddedCluster
 from jackfield.cluster.informer import Ear, Informer
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.meta import Object, ObjectMeta, OwnerReference
-from jackfield.model.names import DeviceID, Key, Seconds, Version, named
+from jackfield.model.names import DeviceID, Key, Seconds, Uid, Version, named
 from jackfield.model.node import Node
 from jackfield.model.pod import Pod, PodResourceClaim
 from jackfield.model.policy import DRIVER, READY
@@ -145,7 +145,7 @@ def test_other_schedulers_pods_are_left_alone_but_counted() -> None:
         stage.scheduler()
         await stage.wait(1)
         assert not await stage.node_of("other")
-        await stage.cluster.write(Merge(Pod, other.key, Version(""), {"spec": {"nodeName": "a"}}))
+        await stage.cluster.bind(other.key, Uid(""), "a")
         await stage.put(pod("p"))
         await stage.wait(1)
         assert not await stage.node_of("p")

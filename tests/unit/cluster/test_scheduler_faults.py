@@ -6,14 +6,14 @@ from typing import TypeVar
 
 import pytest
 
-from jackfield.cluster.binding import PreBind
+from jackfield.cluster.binding import BindingCluster, PreBind
 from jackfield.cluster.scheduler import Scheduler, SchedulerSettings
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.meta import Object
-from jackfield.model.names import Key, Seconds, Version
+from jackfield.model.names import Key, Seconds, Uid, Version
 from jackfield.model.pod import Pod
 from jackfield.model.policy import DRIVER, READY, RESCHEDULE
-from jackfield.ports import EVERYTHING, Apply, Change, Cluster, Merge, Retry, Selection
+from jackfield.ports import EVERYTHING, Apply, Change, Merge, Retry, Selection
 from jackfield.sim.clock import running
 from unit.cluster.small_cluster import CLASS, Stage, claim, device_class, fabric_slice, node, play, pod
 
@@ -25,7 +25,7 @@ Wrong = Callable[[Merge | Apply], bool]
 class Moody:
     """A cluster that now and then does not do a write, or does it and does not say so."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: BindingCluster) -> None:
         self._cluster = cluster
         self.fails: Wrong = lambda _: False
         self.loses_answer: Wrong = lambda _: False
@@ -51,6 +51,17 @@ class Moody:
 
     async def delete(self, kind: type[Object], key: Key, version: Version) -> None:
         await self._cluster.delete(kind, key, version)
+
+    async def bind(self, pod: Key, uid: Uid, node: str) -> Object:
+        """A binding goes wrong as the write of a node's name would, if there were such a write."""
+        patch = Merge(Pod, pod, Version(""), {"spec": {"nodeName": node}})
+        await running().sleep(self.takes)
+        if self.fails(patch):
+            raise Retry("no answer")
+        bound = await self._cluster.bind(pod, uid, node)
+        if self.loses_answer(patch):
+            raise Retry("the answer was lost")
+        return bound
 
 
 def once(wrong: Wrong) -> Wrong:

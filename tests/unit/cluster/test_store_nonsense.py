@@ -67,7 +67,9 @@ SOUND: dict[type[Object], Raw] = {
     Pod: {
         "metadata": LOCAL,
         "spec": {
-            "containers": [{"name": "c", "resources": {"limits": {"cpu": 1}, "claims": [{"name": "g"}]}}],
+            "containers": [
+                {"name": "c", "image": "i", "resources": {"limits": {"cpu": 1}, "claims": [{"name": "g"}]}}
+            ],
             "resourceClaims": [{"name": "g", "resourceClaimName": "c"}],
             "tolerations": [{"operator": "Exists"}],
         },

@@ -21,7 +21,10 @@ def new_store(events_max: int = 100) -> Store:
 
 
 def pod_raw() -> Raw:
-    return {"metadata": {"name": "p", "namespace": "d"}, "spec": {"containers": [{"name": "c"}]}}
+    return {
+        "metadata": {"name": "p", "namespace": "d"},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
 
 
 def resource_raw(name: str = "r") -> Raw:

@@ -20,6 +20,14 @@ STATUS = Write(status=True)
 LONG = "x" * 64
 LONGER = "x" * 254
 SPREAD = "allocation_policy differentnode spreads over nodes and cannot have a target_node"
+POLICIES = (
+    'spec.resource.allocation_policy: Unsupported value: "anywhere": '
+    'supported values: "samenode", "differentnode", "roundrobin"'
+)
+UNCHECKED = (
+    "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the "
+    "existing errors to complete validation"
+)
 LABEL = "a request's name has at most 63 characters: it becomes a label of its resources"
 
 
@@ -73,17 +81,17 @@ NEW: dict[str, tuple[type[Object], Raw, list[str]]] = {
     "a request of a long type": (
         ComposabilityRequest,
         request(type=LONG),
-        ["spec.resource.type: Too long: may not be more than 63 bytes"],
+        ["spec.resource.type: Too long: may not be more than 63 bytes", UNCHECKED],
     ),
     "a request of a long model": (
         ComposabilityRequest,
         request(model=LONGER),
-        ["spec.resource.model: Too long: may not be more than 253 bytes"],
+        ["spec.resource.model: Too long: may not be more than 253 bytes", UNCHECKED],
     ),
     "a request for a long node": (
         ComposabilityRequest,
         request(target_node=LONGER),
-        ["spec.resource.target_node: Too long: may not be more than 253 bytes"],
+        ["spec.resource.target_node: Too long: may not be more than 253 bytes", UNCHECKED],
     ),
     "a resource of long words": (
         ComposableResource,
@@ -92,12 +100,44 @@ NEW: dict[str, tuple[type[Object], Raw, list[str]]] = {
             "spec.type: Too long: may not be more than 63 bytes",
             "spec.model: Too long: may not be more than 253 bytes",
             "spec.target_node: Too long: may not be more than 253 bytes",
+            UNCHECKED,
         ],
     ),
     "a resource of an odd type": (
         ComposableResource,
         resource(type="GPU"),
-        ['spec.type: Invalid value: "GPU": must be a lower case word'],
+        ["spec.type: Invalid value: \"GPU\": spec.type in body should match '^[a-z][a-z0-9]*$'"],
+    ),
+    "a resource of a number": (
+        ComposableResource,
+        resource(type=1),
+        [
+            'spec.type: Invalid value: "integer": spec.type in body must be of type string: "integer"',
+            UNCHECKED,
+        ],
+    ),
+    "a resource of nothing": (
+        ComposableResource,
+        {"metadata": {"name": "r"}},
+        ["spec: Required value", UNCHECKED],
+    ),
+    "a resource of a list": (
+        ComposableResource,
+        {"metadata": {"name": "r"}, "spec": []},
+        ['spec: Invalid value: "array": spec in body must be of type object: "array"', UNCHECKED],
+    ),
+    "an unknown policy": (
+        ComposabilityRequest,
+        request(allocation_policy="anywhere"),
+        [POLICIES, UNCHECKED],
+    ),
+    "a wish for less than nothing, against a rule": (
+        ComposabilityRequest,
+        request(size=-1, allocation_policy="differentnode", target_node="n1"),
+        [
+            "spec.resource.size: Invalid value: -1: spec.resource.size in body should be greater than or equal to 0",
+            f"spec.resource: Invalid value: {SPREAD}",
+        ],
     ),
 }
 
@@ -182,7 +222,7 @@ def test_a_resource_never_goes_back(before: ResourceState, after: ResourceState)
 def test_a_request_that_exists_goes_on_under_its_long_name() -> None:
     """It was made under another definition, and must not get stuck."""
     old, new = (msgspec.convert(request(LONG, size=size), ComposabilityRequest) for size in (1, 2))
-    change = Change(old, new, request(LONG, size=2), wants=True, status=False)
+    change = Change(old, new, request(LONG, size=2), None, wants=True, status=False)
     assert list(compositions.request(change)) == []
     assert [one.field for one in compositions.request(msgspec.structs.replace(change, old=None))] == ["<nil>"]
 

@@ -11,7 +11,7 @@ import msgspec
 from jackfield.cluster import errors
 from jackfield.cluster.errors import Cause
 from jackfield.cluster.validate import formats
-from jackfield.cluster.validate.checks import limited
+from jackfield.cluster.validate.checks import limited, named
 from jackfield.model import quantity
 from jackfield.model.device import CapacityRequestPolicy, CapacityRequestPolicyRange, DeviceCapacity
 
@@ -20,9 +20,9 @@ VALID_VALUES_MAX: Final = 10
 
 def capacity(field: str, found: DeviceCapacity, *, shared: bool) -> Iterator[Cause]:
     """Yield what is wrong with a capacity; only a device that can be shared says how it is shared."""
-    wrong = formats.amount(found.value)
+    wrong = tuple(named(f"{field}.value", found.value, formats.amount))
     if wrong:
-        yield errors.invalid_value(f"{field}.value", found.value, wrong)
+        yield from wrong
         return
     policy = found.request_policy
     if policy is None:
@@ -31,7 +31,7 @@ def capacity(field: str, found: DeviceCapacity, *, shared: bool) -> Iterator[Cau
         yield errors.forbidden(f"{field}.requestPolicy", "allowed only if `allowMultipleAllocations` is true")
     bad = [text for text in _policy_amounts(policy) if formats.amount(text)]
     for text in bad:
-        yield errors.invalid_value(f"{field}.requestPolicy", text, formats.amount(text))
+        yield from named(f"{field}.requestPolicy", text, formats.amount)
     if not bad:
         yield from _policy(f"{field}.requestPolicy", policy, quantity.parse(found.value))
 

@@ -10,12 +10,11 @@ import msgspec
 from jackfield.cluster import errors
 from jackfield.cluster.errors import Cause
 from jackfield.cluster.validate import formats
-from jackfield.codec import Raw
-from jackfield.model.meta import NodeSelector, Object
+from jackfield.codec import Raw, RawValue, objects
+from jackfield.model.meta import NodeSelector, NodeSelectorRequirement, Object
 
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
-_WITHOUT_VALUES = ("Exists", "DoesNotExist")
-_ONE_VALUE = ("Gt", "Lt")
+_NO_OPERATOR = "not a valid selector operator"
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -25,16 +24,17 @@ class Change(msgspec.Struct, frozen=True):
     new: Object
     raw: Raw
     """The new version as it is written, where it matters whether something was said at all."""
+    before: Raw | None
+    """The old version as it is written."""
     wants: bool
     """Whether anything beside metadata and status changes."""
     status: bool
     """Whether the status changes."""
 
 
-def named(field: str, value: str, rule: Callable[[str], str]) -> Iterator[Cause]:
-    """Yield what a format finds wrong."""
-    wrong = rule(value)
-    if wrong:
+def named(field: str, value: str, rule: Callable[[str], formats.Wrong]) -> Iterator[Cause]:
+    """Yield all that a format finds wrong."""
+    for wrong in rule(value):
         yield errors.invalid_value(field, value, wrong)
 
 
@@ -43,6 +43,17 @@ def labels(field: str, found: Mapping[str, str]) -> Iterator[Cause]:
     for name, value in found.items():
         yield from named(field, name, formats.qualified)
         yield from named(field, value, formats.label_value)
+
+
+def items(field: str, part: Raw) -> Iterator[tuple[str, Raw]]:
+    """Yield the objects of a list, each with its place; the field's last word says which list."""
+    for index, one in enumerate(objects(part.get(field.rpartition(".")[2]))):
+        yield f"{field}[{index}]", one
+
+
+def text(value: RawValue) -> str:
+    """Return a text, or none where there is something else."""
+    return value if isinstance(value, str) else ""
 
 
 def limited(field: str, values: Sequence[object] | Mapping[str, object], most: int) -> Iterator[Cause]:
@@ -71,19 +82,37 @@ def node_selector(field: str, selector: NodeSelector) -> Iterator[Cause]:
     if not selector.node_selector_terms:
         yield errors.required(f"{field}.nodeSelectorTerms", "must have at least one node selector term")
     for index, term in enumerate(selector.node_selector_terms):
-        for name, found in (("matchExpressions", term.match_expressions), ("matchFields", term.match_fields)):
-            for place, one in enumerate(found):
-                at = f"{field}.nodeSelectorTerms[{index}].{name}[{place}]"
-                yield from one_of(f"{at}.operator", one.operator, _OPERATORS)
-                if one.operator in ("In", "NotIn") and not one.values:
-                    yield errors.required(
-                        f"{at}.values", "must be specified when `operator` is 'In' or 'NotIn'"
-                    )
-                if one.operator in _WITHOUT_VALUES and one.values:
-                    yield errors.forbidden(
-                        f"{at}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-                    )
-                if one.operator in _ONE_VALUE and len(one.values) != 1:
-                    yield errors.required(
-                        f"{at}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'"
-                    )
+        at = f"{field}.nodeSelectorTerms[{index}]"
+        for place, one in enumerate(term.match_expressions):
+            yield from _expression(f"{at}.matchExpressions[{place}]", one)
+        for place, one in enumerate(term.match_fields):
+            yield from _field_expression(f"{at}.matchFields[{place}]", one)
+
+
+def _expression(field: str, one: NodeSelectorRequirement) -> Iterator[Cause]:
+    match one.operator:
+        case "In" | "NotIn" if not one.values:
+            yield errors.required(f"{field}.values", "must be specified when `operator` is 'In' or 'NotIn'")
+        case "Exists" | "DoesNotExist" if one.values:
+            words = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+            yield errors.forbidden(f"{field}.values", words)
+        case "Gt" | "Lt" if len(one.values) != 1:
+            words = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+            yield errors.required(f"{field}.values", words)
+        case other if other not in _OPERATORS:
+            yield errors.invalid_value(f"{field}.operator", other, _NO_OPERATOR)
+        case _:
+            pass
+    yield from named(f"{field}.key", one.key, formats.qualified)
+    for index, value in enumerate(one.values):
+        yield from named(f"{field}.values[{index}]", value, formats.label_value)
+
+
+def _field_expression(field: str, one: NodeSelectorRequirement) -> Iterator[Cause]:
+    if one.operator not in ("In", "NotIn"):
+        yield errors.invalid_value(f"{field}.operator", one.operator, _NO_OPERATOR)
+    elif len(one.values) != 1:
+        words = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
+        yield errors.required(f"{field}.values", words)
+    if one.key != "metadata.name":
+        yield errors.invalid_value(f"{field}.key", one.key, "not a valid field selector key")

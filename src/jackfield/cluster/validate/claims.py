@@ -85,7 +85,7 @@ def template(change: Change) -> Iterator[Cause]:
 
 def _device_claim(field: str, found: DeviceClaim) -> Iterator[Cause]:
     yield from limited(f"{field}.requests", found.requests, REQUESTS_MAX)
-    yield from unique(f"{field}.requests", [one.name for one in found.requests], ".name")
+    yield from unique(f"{field}.requests", [one.name for one in found.requests])
     for index, one in enumerate(found.requests):
         yield from _request(f"{field}.requests[{index}]", one)
     names = frozenset(request_names(found))
@@ -130,7 +130,7 @@ def _request(field: str, found: DeviceRequest) -> Iterator[Cause]:
     if found.exactly is not None:
         yield from _wish(f"{field}.exactly", found.exactly)
     yield from limited(f"{field}.firstAvailable", found.first_available, ALTERNATIVES_MAX)
-    yield from unique(f"{field}.firstAvailable", [one.name for one in found.first_available], ".name")
+    yield from unique(f"{field}.firstAvailable", [one.name for one in found.first_available])
     for index, one in enumerate(found.first_available):
         at = f"{field}.firstAvailable[{index}]"
         yield from named(f"{at}.name", one.name, formats.label)

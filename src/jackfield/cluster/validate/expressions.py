@@ -21,7 +21,7 @@ def expression(field: str, text: str) -> Iterator[Cause]:
     except cel.UnavailableError:
         return
     except cel.CompileError as error:
-        yield errors.invalid_value(field, text, f"compilation failed: {error}")
+        yield errors.invalid_value(field, text, str(error))
         return
     if program.cost_max > cel.COST_MAX:
         yield errors.forbidden(field, "too complex, exceeds cost limit")
