@@ -16,10 +16,12 @@ PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_D
     $(RUN) -m pip install --quiet
 USER_STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
+CLIENTS_STAMP := $(VENV)/.installed-clients
 DEV_GROUP := import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["dev"], sep="\n")
+CLIENTS_GROUP := $(subst "dev","clients",$(DEV_GROUP))
 SAY := printf '\n==> %s\n'
 
-.PHONY: help setup setup-dev demo test coverage check check-format check-lint check-types check-imports check-shape golden bench bench-allocator bench-real oracle oracle-long real real-long fuzz clean
+.PHONY: help setup setup-dev demo test coverage check check-format check-lint check-types check-imports check-shape golden bench bench-allocator bench-real oracle oracle-long real real-long clients fuzz fuzz-api clean
 # Steps share two cores and one screen; `make -k check` shows all that is wrong, not only the first.
 .NOTPARALLEL:
 
@@ -82,6 +84,10 @@ bench-real: $(DEV_STAMP) ## what it costs on a real control plane: about fifteen
 	@$(SAY) 'benchmark: bench/real_cluster.py'
 	@PYTHONPATH=tests $(RUN) bench/real_cluster.py
 
+bench-api: $(DEV_STAMP) ## what `jackfield up` carries: 5,000 nodes, 100 watches, 500 writes a second
+	@$(SAY) 'benchmark: bench/embedded_api.py'
+	@$(RUN) bench/embedded_api.py
+
 oracle: $(DEV_STAMP) ## 1,000 random cases through kube-scheduler's own code and ours; needs Go
 	@$(SAY) 'oracle'
 	@PYTHONPATH=tests $(RUN) -m oracle.run
@@ -100,9 +106,17 @@ real-long: $(DEV_STAMP) ## those of them that take minutes
 	@tools/kube/build >/dev/null
 	@$(RUN) -m pytest -q -m slow tests/real
 
+clients: $(CLIENTS_STAMP) ## other people's Python clients on the embedded API; installs 150 MB of them first
+	@$(SAY) "other people's clients"
+	@$(RUN) -m pytest -q -W default tests/clients
+
 fuzz: $(DEV_STAMP) ## 100,000 spoilt lines through the machine interface
 	@$(SAY) 'spoilt lines'
 	@PYTHONPATH=tests $(RUN) -m oracle.fuzz
+
+fuzz-api: $(DEV_STAMP) ## 100,000 spoilt calls to the embedded API, and 5,000 over its socket
+	@$(SAY) 'spoilt calls'
+	@PYTHONPATH=tests $(RUN) -m hostile.fuzz
 
 clean: ## remove .venv, caches and builds
 	rm -rf $(VENV) dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
@@ -120,4 +134,10 @@ $(DEV_STAMP): $(USER_STAMP)
 	@$(SAY) 'tools for tests and checks'
 	@$(RUN) -c '$(DEV_GROUP)' >$(VENV)/dev-requirements.txt
 	@$(PIP) --requirement $(VENV)/dev-requirements.txt
+	@touch $@
+
+$(CLIENTS_STAMP): $(DEV_STAMP)
+	@$(SAY) "other people's clients of Kubernetes"
+	@$(RUN) -c '$(CLIENTS_GROUP)' >$(VENV)/clients-requirements.txt
+	@$(PIP) --requirement $(VENV)/clients-requirements.txt
 	@touch $@

@@ -3,15 +3,20 @@
 Knows how the picture is drawn and how fast it moves. Must not know how the play comes about.
 """
 
+import asyncio
 import sys
 import time
+from contextlib import AsyncExitStack
+from pathlib import Path
 
 import click
 import msgspec
 
-from jackfield.cli import output
+from jackfield.cli import kubeconfigs, output, up
+from jackfield.cli.clock import WallClock
 from jackfield.cli.story import demo_scenario
 from jackfield.sim import picture, play, story
+from jackfield.sim.chance import Chance
 from jackfield.sim.world import SimWorld
 
 PAUSE_MAX = 2.0
@@ -47,6 +52,53 @@ def run(seed: int, speed: float, *, as_json: bool, plain: bool) -> int:
         return output.end(outcome, json=False)
     _animate(frames, scenario.title, max(speed, 0.1))
     return output.end(outcome, json=False)
+
+
+def run_live(seed: int, kubeconfig: Path | None) -> int:
+    """Play it in the viewer's own time, with kubectl beside it; return the exit status."""
+    if kubeconfig and (reason := kubeconfigs.not_ours(kubeconfig, up.CONTEXT)):
+        click.echo(f"jackfield demo: {reason}", err=True)
+        return output.UNUSABLE
+    outcome = asyncio.run(_live(seed, kubeconfig))
+    if outcome is None:
+        click.echo("ended before the play did", err=True)
+        return output.OK
+    return output.end(outcome, json=False)
+
+
+async def _live(seed: int, kubeconfig: Path | None) -> play.Outcome | None:
+    ended = up.endings()
+    clock = WallClock()
+    store = up.new_store(clock)
+    scenario = demo_scenario()
+    stage = play.Stage(scenario, Chance(seed), _tell, play.House(clock, store))
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(up.serving(store, clock))
+        path = stack.enter_context(kubeconfigs.appearing(kubeconfig, up.way_in(server)))
+        click.echo(_programme(scenario.title, path, scenario.until))
+        loop = asyncio.get_running_loop()
+        performance, leaving = loop.create_task(stage.run()), loop.create_task(ended.wait())
+        await asyncio.wait((performance, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if performance.done():
+            leaving.cancel()
+            return performance.result()
+        performance.cancel()
+        await asyncio.wait((performance,))
+    return None
+
+
+def _tell(line: story.Line, _: SimWorld) -> None:
+    if not line.bookkeeping:
+        output.tell(line)
+
+
+def _programme(title: str, kubeconfig: Path, seconds: float) -> str:
+    return (
+        f"{title}\n\nIt takes {seconds / 60:.0f} minutes, in which kubectl can be used in another terminal:\n\n"
+        f"  export KUBECONFIG={kubeconfig.absolute()}\n"
+        "  kubectl get pods --watch\n\n"
+        f"It ends by itself, or with Ctrl-C.\n\n{story.HEADER}"
+    )
 
 
 def _animate(frames: list[Frame], title: str, speed: float) -> None:

@@ -14,8 +14,7 @@ from typing import NoReturn
 import click
 import msgspec
 
-from jackfield.cli import output
-from jackfield.codec import Raw
+from jackfield.cli import kubeconfigs, output
 from jackfield.testing.control_plane import CONTEXT, ControlPlane, ControlPlaneError, Settings, fake_node
 
 LOOK_SECONDS = 0.5
@@ -39,7 +38,7 @@ class _Ended(BaseException):
 
 def run(wanted: Wanted) -> int:
     """Run it to its end; return the exit status."""
-    if wanted.kubeconfig and (reason := _not_ours(wanted.kubeconfig)):
+    if wanted.kubeconfig and (reason := kubeconfigs.not_ours(wanted.kubeconfig, CONTEXT)):
         click.echo(reason, err=True)
         return output.UNUSABLE
     try:
@@ -104,29 +103,8 @@ def _way_in(plane: ControlPlane, file: Path | None) -> Iterator[Path]:
     if file is None:
         yield plane.kubeconfig
         return
-    # It appears as a whole, so that scripts can wait for it.
-    new = file.with_name(f"{file.name}.new")
-    new.touch(mode=0o600)
-    new.write_bytes(plane.kubeconfig.read_bytes())
-    new.rename(file)
-    try:
-        yield file
-    finally:
-        file.unlink(missing_ok=True)
-
-
-def _not_ours(file: Path) -> str:
-    """Return why a file must not be written; nothing if it may."""
-    if not file.parent.is_dir():
-        return f"{file.parent} is no folder"
-    if not file.exists():
-        return ""
-    try:
-        config: Raw = msgspec.yaml.decode(file.read_bytes(), type=dict)
-    except (OSError, msgspec.DecodeError):
-        config = {}
-    ours = config.get("current-context") == CONTEXT
-    return "" if ours else f"{file} exists and is not a kubeconfig of this command; it was left as it is"
+    with kubeconfigs.appearing(file, plane.kubeconfig.read_bytes()) as path:
+        yield path
 
 
 def _greeting(plane: ControlPlane, wanted: Wanted, kubeconfig: Path, seconds: float) -> str:

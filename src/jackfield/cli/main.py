@@ -5,12 +5,12 @@ so that help comes up at once.
 """
 
 from pathlib import Path
-from typing import TextIO
+from typing import TextIO, TypedDict, Unpack
 
 import click
 
 from jackfield import __version__
-from jackfield.cli.dev import dev
+from jackfield.cli.dev import dev, duration
 from jackfield.cli.dra import dra
 
 SEED = click.option(
@@ -21,6 +21,14 @@ SEED = click.option(
     help="Draw all chance from this number; the same number, the same story.",
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line instead of text.")
+
+
+class Looks(TypedDict):
+    """How the demo is shown."""
+
+    speed: float
+    as_json: bool
+    plain: bool
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -48,7 +56,14 @@ main.add_command(dra)
     help="In a terminal: seconds of the play per second of yours.",
 )
 @click.option("--plain", is_flag=True, help="Print plain lines at once, also in a terminal.")
-def demo(seed: int, speed: float, *, as_json: bool, plain: bool) -> None:
+@click.option("--live", is_flag=True, help="Play it in your own time, five minutes, with kubectl beside it.")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="With --live: write the way in to FILE; it is removed in the end.",
+)
+def demo(seed: int, kubeconfig: Path | None, *, live: bool, **looks: Unpack[Looks]) -> None:
     """Watch a pod get a GPU that no node had, and a pod get a node that did not exist.
 
     Two workers have one GPU each, both in use; four more GPUs are in the fabric's pool. podA asks for a GPU, and one
@@ -57,9 +72,15 @@ def demo(seed: int, speed: float, *, as_json: bool, plain: bool) -> None:
 
     Exit status 0 means that all of it came true.
     """
+    if live and (looks["as_json"] or looks["plain"]):
+        raise click.UsageError("--live prints plain lines as they happen; leave out --json and --plain")
+    if kubeconfig is not None and not live:
+        raise click.UsageError("--kubeconfig needs --live: otherwise there is nothing to speak to")
     from jackfield.cli import demo as command
 
-    raise SystemExit(command.run(seed, speed, as_json=as_json, plain=plain))
+    if live:
+        raise SystemExit(command.run_live(seed, kubeconfig))
+    raise SystemExit(command.run(seed, **looks))
 
 
 @main.command()
@@ -81,6 +102,76 @@ def sim(scenario: Path, seed: int, *, as_json: bool, everything: bool) -> None:
     from jackfield.cli import sim as command
 
     raise SystemExit(command.run(scenario, seed, as_json=as_json, everything=everything))
+
+
+@main.command(short_help="Run a whole cluster in this process, for kubectl.")
+@click.option(
+    "--nodes",
+    type=click.IntRange(1, 10_000),
+    metavar="N",
+    help="Have so many workers; as many as the world says by default, which is 3.",
+)
+@click.option(
+    "--world",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Take nodes, fabrics, classes and policy from this scenario; its play is not played.",
+)
+@click.option(
+    "--policy",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="With --fabrics: what may be attached, for how long and where: docs/policy.md.",
+)
+@click.option(
+    "--fabrics",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Instead of a simulated fabric: where real managers are, as for jackfield run. Every machine becomes a node.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    metavar="P",
+    help="Listen on this port of 127.0.0.1; one that is free by default.",
+)
+@click.option(
+    "--kubeconfig",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the way in to FILE, as soon as the API answers; it is removed in the end.",
+)
+@click.option(
+    "--for", "seconds", callback=duration, metavar="TIME", help="End by itself after 45s, 10m, 1h30m."
+)
+@click.option(
+    "--log",
+    type=click.Choice(["text", "json", "off"]),
+    default="text",
+    show_default=True,
+    help="How to print what the controllers do; off prints nothing.",
+)
+def up(**options: object) -> None:
+    """Run a whole cluster in this process, until Ctrl-C, and speak to it with kubectl.
+
+    It has the part of the Kubernetes API that DRA needs, over HTTPS on 127.0.0.1, with a scheduler, kubelets, a
+    simulated fabric and the controllers; no container runs, so that pods have no logs. Without --world it has three
+    workers without a GPU, and GPUs and memory in a pool: create a pod that asks for one, and watch it come.
+    examples/quickstart shows how. It needs no privileges, no network and no other program.
+
+    All of its state is in memory: when it ends, by Ctrl-C, SIGTERM or --for, nothing is left.
+
+    Exit status 0 means that it ended as it was told to, 1 that it could not start, 2 that an option or a file cannot
+    be used.
+    """
+    if (options["policy"] is None) != (options["fabrics"] is None):
+        raise click.UsageError("--policy and --fabrics belong together: say both, or neither")
+    if options["fabrics"] is not None and (options["world"] is not None or options["nodes"] is not None):
+        raise click.UsageError("--fabrics says which machines there are: leave out --world and --nodes")
+    from jackfield.cli import up as command
+
+    raise SystemExit(command.run(command.wanted(options)))
 
 
 @main.command(short_help="Run the controllers against a cluster.")

@@ -24,19 +24,28 @@ from jackfield.model.claim import CELDeviceSelector, DeviceSelector
 from jackfield.model.fabric import Machine
 from jackfield.model.meta import ObjectMeta
 from jackfield.model.names import DeviceID, FabricName, NodeName, Seconds
-from jackfield.model.node import Node, NodeSpec, NodeStatus
+from jackfield.model.node import Node, NodeAddress, NodeSpec, NodeStatus, NodeSystemInfo
 from jackfield.model.policy import DRIVER
 from jackfield.model.slice import DeviceClass, DeviceClassSpec
-from jackfield.ports import Clock, Conflict, World
+from jackfield.ports import Clock, Conflict, Fabric, World
 from jackfield.sim.chance import Chance, Distribution
 from jackfield.sim.host import SimHost
 from jackfield.sim.manager import Manager
-from jackfield.sim.pool import Movement
+from jackfield.sim.mirror import Mirror
+from jackfield.sim.pool import Movement, Pool
 from jackfield.sim.setting import LocalDevices, Nodes, Setting
 from jackfield.sim.vendor import Found, VendorDriver
 
 OURS = "jackfield://"
 """How the provider ID of a simulated node begins, one that the autoscaler ordered included."""
+SIMULATED = NodeSystemInfo(
+    kubelet_version="v1.36.4",
+    os_image="simulated by Jackfield",
+    operating_system="linux",
+    architecture="amd64",
+    container_runtime_version="jackfield://none",
+)
+"""What a simulated node says it runs on."""
 ADDITIONS_MAX = 16
 """Nodes that are added to a real API side by side."""
 
@@ -63,6 +72,9 @@ class Hardware:
         self.managers = {
             one.name: Manager(one, clock, chance.branch(f"fabric/{one.name}")) for one in setting.fabrics
         }
+        self._pools: dict[FabricName, Pool | Mirror] = {
+            name: manager.pool for name, manager in self.managers.items()
+        }
         self.hosts: dict[NodeName, SimHost] = {}
         self.movements: list[Callable[[Movement], None]] = []
         """Who hears of every device that comes to a node or leaves it."""
@@ -76,6 +88,10 @@ class Hardware:
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._make_machines()
         self._make_plugins()
+
+    def mirror(self, name: FabricName, fabric: Fabric) -> None:
+        """Have the nodes of a fabric whose manager is not simulated; before the context opens."""
+        self._pools[name] = Mirror(fabric, self.clock)
 
     def _make_machines(self) -> None:
         setting = self.setting
@@ -120,6 +136,9 @@ class Hardware:
             self._group = await stack.enter_async_context(asyncio.TaskGroup())
             stack.callback(self._stop)
             await self._install()
+            for pool in self._pools.values():
+                if isinstance(pool, Mirror):
+                    self._start(pool.run())
             self._start(self.machines.run())
             self._start(self.kubelets.run())
             self._plugins_task = self._task(self.nodes.run(app.NODE_KINDS))
@@ -200,13 +219,13 @@ class Hardware:
 
     async def remove_node(self, node: NodeName) -> None:
         """Give a node back; what was attached to it is the manager's to take."""
-        for manager in self.managers.values():
-            manager.pool.remove_machine(node)
+        for pool in self._pools.values():
+            pool.remove_machine(node)
         await self.machines.remove(node)
 
     def _join(self, node: NodeName, nodes: Nodes) -> None:
         """Make a node a machine of its fabric."""
-        pool = self.managers[nodes.fabric].pool
+        pool = self._pools[nodes.fabric]
         pool.add_machine(Machine(node, nodes.slots))
         host = SimHost(node, self.clock, self._chance.branch(f"host/{node}"), self.setting.host)
         self.hosts[node] = host
@@ -232,7 +251,7 @@ class Hardware:
 
     async def _publish(self, node: NodeName, fabric: FabricName) -> None:
         """Let the vendors' drivers on a node see what it sees."""
-        host, pool = self.hosts[node], self.managers[fabric].pool
+        host, pool = self.hosts[node], self._pools[fabric]
         for driver in self._vendors[node].values():
             found = []
             for seen in host.seen():
@@ -280,5 +299,10 @@ def _node(nodes: Nodes, name: str) -> Node:
     return Node(
         metadata=ObjectMeta(name=name, labels={"kubernetes.io/hostname": name, **nodes.labels}),
         spec=NodeSpec(provider_id=f"{OURS}{nodes.fabric or 'none'}/{name}"),
-        status=NodeStatus(capacity=capacity, allocatable=capacity),
+        status=NodeStatus(
+            capacity=capacity,
+            allocatable=capacity,
+            addresses=(NodeAddress("Hostname", name),),
+            node_info=SIMULATED,
+        ),
     )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from jackfield.cluster.kubelet import RUN_SECONDS
+from jackfield.cluster.store import Store as ApiStore
 from jackfield.model.claim import (
     CELDeviceSelector,
     DeviceClaim,
@@ -31,7 +32,7 @@ from jackfield.model.meta import Object, ObjectMeta
 from jackfield.model.names import Key, NodeName, Seconds, Version, named
 from jackfield.model.node import Node
 from jackfield.model.pod import Container, Pod, PodResourceClaim, PodSpec, ResourceRequirements
-from jackfield.ports import Gone, Merge
+from jackfield.ports import Clock, Gone, Merge
 from jackfield.sim import loop, scenario, story
 from jackfield.sim.audit import TITLE, Audit, Summary
 from jackfield.sim.chance import Chance
@@ -39,7 +40,7 @@ from jackfield.sim.clock import running
 from jackfield.sim.scenario import Scenario
 from jackfield.sim.spec import Refusals
 from jackfield.sim.witness import Witness
-from jackfield.sim.world import SimWorld
+from jackfield.sim.world import Outside, SimWorld
 
 NAMESPACE = "default"
 PRELUDE_SECONDS = Seconds(30.0)
@@ -66,6 +67,15 @@ Listener = Callable[[story.Line, SimWorld], None]
 """Hears every line as it is told, and may look at the world of that moment."""
 
 
+class House(msgspec.Struct, frozen=True):
+    """Where a play is performed, if not in a simulated hour: in whose time, over which store."""
+
+    clock: Clock
+    api: ApiStore
+    prelude: Seconds = Seconds(5.0)
+    """How long the cluster has to come up before the play begins, and again for what runs already."""
+
+
 def perform(play: Scenario, seed: int, listener: Listener | None = None) -> Outcome:
     """Play a scenario to its end, in no time. The same scenario and seed give the same story."""
 
@@ -78,13 +88,17 @@ def perform(play: Scenario, seed: int, listener: Listener | None = None) -> Outc
 class Stage:
     """One performance."""
 
-    def __init__(self, play: Scenario, chance: Chance, listener: Listener | None) -> None:
-        self.clock = running()
+    def __init__(
+        self, play: Scenario, chance: Chance, listener: Listener | None, house: House | None = None
+    ) -> None:
+        self.clock = house.clock if house is not None else running()
         self.story = story.Story(
             lambda: self.world.store,
             lambda line: listener(line, self.world) if listener is not None else None,
         )
-        self.world = SimWorld(play.setting, self.clock, chance, self.story)
+        outside = Outside(house.api) if house is not None else Outside()
+        self.world = SimWorld(play.setting, self.clock, chance, self.story, outside)
+        self._prelude_seconds = house.prelude if house is not None else PRELUDE_SECONDS
         self.audit = Audit(self.world)
         self._play = play
         self._chance = chance
@@ -109,11 +123,11 @@ class Stage:
 
     async def _prelude(self) -> None:
         """Let the cluster come up, and run what is there before the curtain rises."""
-        await self.clock.sleep(PRELUDE_SECONDS)
+        await self.clock.sleep(self._prelude_seconds)
         for step in self._play.before:
             await self._create_pods(step)
         if self._play.before:
-            await self.clock.sleep(PRELUDE_SECONDS)
+            await self.clock.sleep(self._prelude_seconds)
         self.audit.begin()
 
     async def _settle(self, end: Seconds) -> None:

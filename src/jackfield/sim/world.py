@@ -4,13 +4,17 @@ Knows how the parts are put together. Must not know what happens in the play: th
 """
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
 
+import msgspec
+
 from jackfield.cluster.api import EmbeddedCluster
 from jackfield.cluster.collector import Collector
 from jackfield.cluster.controller_manager import ControllerManager
+from jackfield.cluster.namespaces import Namespaces
 from jackfield.cluster.scheduler import Scheduler, SchedulerSettings
 from jackfield.cluster.store import Store as ApiStore
 from jackfield.controllers import app
@@ -24,18 +28,38 @@ from jackfield.sim.hardware import Drawn, Hardware
 from jackfield.sim.setting import Setting
 
 
+class Outside(msgspec.Struct, frozen=True):
+    """What of a world is not simulated: a store that serves others too, fabrics whose managers are real."""
+
+    api: ApiStore | None = None
+    authority: str = ""
+    """The certificate that pods are to trust, where the store is served."""
+    fabrics: Mapping[FabricName, Fabric] = {}
+
+
 class SimWorld:
     """Everything there is, running while the context is open."""
 
-    def __init__(self, setting: Setting, clock: Clock, chance: Chance, recorder: Recorder) -> None:
-        self.setting = setting
+    def __init__(
+        self,
+        setting: Setting,
+        clock: Clock,
+        chance: Chance,
+        recorder: Recorder,
+        outside: Outside = Outside(),
+    ) -> None:
+        served = outside.api is not None  # to whom it is served expects of nodes what a real server does
+        self.setting = msgspec.structs.replace(setting, real_api=True) if served else setting
         self.clock = clock
+        self._outside = outside
         self.unscheduled = False
         """Whether nobody schedules pods here: set before the context opens."""
-        self.api = ApiStore(clock.now, chance.branch("names").generator)
+        self.api = outside.api or ApiStore(clock.now, chance.branch("names").generator)
         self.cluster = EmbeddedCluster(self.api)
-        self.hardware = Hardware(setting, clock, chance, recorder, self.cluster.client)
+        self.hardware = Hardware(self.setting, clock, chance, recorder, self.cluster.client)
         self._recorder = recorder
+        for name, fabric in outside.fabrics.items():
+            self.hardware.mirror(name, fabric)
         self._tasks: list[asyncio.Task[None]] = []
         self._make_cluster(chance)
         self._make_controllers()
@@ -50,10 +74,12 @@ class SimWorld:
         )
         self.manager = ControllerManager(self.cluster.client("controller-manager"), self.clock)
         self.collector = Collector(self.cluster.client("collector"), self.clock)
+        self.namespaces = Namespaces(self.cluster.client("namespaces"), self.clock, self._outside.authority)
 
     def _make_controllers(self) -> None:
         managers = self.hardware.managers
         fabrics: dict[FabricName, Fabric] = {name: SimFabric(one) for name, one in managers.items()}
+        fabrics |= self._outside.fabrics
         self.client = self.cluster.client("jackfield")
         self.store = Store(self.setting.policy)
         world = World(self.client, self.clock, fabrics)
@@ -70,6 +96,7 @@ class SimWorld:
                 self.manager.run(),
                 self.collector.run(),
                 *(() if self.unscheduled else (self.scheduler.run(),)),
+                *(() if self._outside.api is None else (self.namespaces.run(),)),
             ):
                 self._tasks.append(self._group.create_task(work))
             self._controllers_task = self._group.create_task(self.controllers.run(app.KINDS))

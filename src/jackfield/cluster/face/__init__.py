@@ -1,0 +1,1 @@
+"""The embedded cluster's HTTP face: what a kube-apiserver says to kubectl, said over the store."""
