@@ -75,18 +75,18 @@ class Mangled:
         command = chance.choice(("allocate", "cel", "cel"))
         case = self._good[command](chance.randrange(500))
         for _ in range(chance.choice((1, 1, 2, 5))):
-            case = _spoilt(chance, case)
+            case = spoilt(chance, case)
         line = msgspec.json.encode(case)
         kind = chance.random()
         if kind < 0.1:
             line = line.replace(b'"x"', _deep(chance), 1)
         elif kind < 0.3:
             for _ in range(chance.choice((1, 1, 3, 20))):
-                line = _bitten(chance, line)
+                line = bitten(chance, line)
         return command, line.replace(b"\n", b" ")
 
 
-def _spoilt(chance: random.Random, case: Raw) -> Raw:
+def spoilt(chance: random.Random, case: Raw) -> Raw:
     """Put something strange into some place of the tree, or take something away, or say it twice."""
     changed: Raw = copied(case)
     places = list(_places(changed))
@@ -123,7 +123,7 @@ def _deep(chance: random.Random) -> bytes:
     return chance.choice((opening * depth + b"1" + closing * depth, b"%d" % HUGE, NOT_JSON))
 
 
-def _bitten(chance: random.Random, line: bytes) -> bytes:
+def bitten(chance: random.Random, line: bytes) -> bytes:
     start = chance.randrange(len(line) + 1)
     end = start + chance.choice((0, 1, 1, 10, len(line)))
     return line[:start] + chance.choice((b"", *BYTES)) + line[end:]

@@ -18,6 +18,8 @@ from jackfield.model.names import Key
 
 EVENTS_MAX = 1_000
 """Events remembered of one kind; a watch from before them starts over."""
+BYTES_MAX = 64 * 1024 * 1024
+"""JSON of all objects in them, where strangers may write."""
 
 
 class Stored(msgspec.Struct, frozen=True, gc=False, eq=False):
@@ -78,15 +80,22 @@ class Event(msgspec.Struct, frozen=True, gc=False, eq=False):
 class History:
     """The latest events of one kind."""
 
-    def __init__(self, events_max: int = EVENTS_MAX) -> None:
-        self._events: deque[Event] = deque(maxlen=events_max)
+    def __init__(self, events_max: int = EVENTS_MAX, bytes_max: int = 0) -> None:
+        """Begin with nothing; without `bytes_max`, objects are not weighed."""
+        self._events: deque[Event] = deque()
+        self._sizes: deque[int] = deque()
+        self._events_max, self._bytes_max = events_max, bytes_max
+        self._bytes = 0
         self._forgotten = 0
 
     def add(self, event: Event) -> None:
-        """Remember an event; the oldest is forgotten if there are too many."""
-        if len(self._events) == self._events.maxlen:
-            self._forgotten = self._events[0].version
+        """Remember an event; the oldest are forgotten if there are too many, or if they are too large."""
         self._events.append(event)
+        self._sizes.append(len(msgspec.json.encode(event.stored.raw)) if self._bytes_max else 0)
+        self._bytes += self._sizes[-1]
+        while len(self._events) > self._events_max or self._bytes > self._bytes_max > 0:
+            self._forgotten = self._events.popleft().version
+            self._bytes -= self._sizes.popleft()
 
     def since(self, version: int) -> tuple[Event, ...]:
         """Return the events after a version; costs what it returns. Raises Expired if some are forgotten."""

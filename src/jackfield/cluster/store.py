@@ -15,7 +15,7 @@ import msgspec
 from jackfield import codec
 from jackfield.cluster import admission, books, deletion, errors, patch, plugins, selectors
 from jackfield.cluster.deletion import PLAINLY, Deletion
-from jackfield.cluster.history import EVENTS_MAX, Event, EventType, History, Stored
+from jackfield.cluster.history import BYTES_MAX, EVENTS_MAX, Event, EventType, History, Stored
 from jackfield.cluster.managers import Manager, Managers, settled
 from jackfield.codec import Raw, kinds
 from jackfield.codec.kinds import Kind
@@ -96,7 +96,7 @@ class Store:
         self._version = 0
         self._spelt = (NEVER, NO_TIME)
         self._tables: dict[Kind, dict[Key, Stored]] = {kind: {} for kind in kinds.KINDS}
-        self._histories = {kind: History(events_max) for kind in kinds.KINDS}
+        self._histories = {kind: History(events_max, BYTES_MAX if served else 0) for kind in kinds.KINDS}
         self._listeners: dict[Kind, list[Listener]] = {kind: [] for kind in kinds.KINDS}
 
     # --- reading

@@ -169,7 +169,7 @@ def pod(name: str, *claims: str, on: str = "", phase: str = "Pending", **meta: U
         metadata=metadata(name, meta, NAMESPACE),
         spec=PodSpec(
             node_name=NodeName(on),
-            containers=(Container("main", resources=ResourceRequirements(meta.get("needs", {}))),),
+            containers=(Container("main", "app", ResourceRequirements(meta.get("needs", {}))),),
             resource_claims=uses,
         ),
         status=PodStatus(

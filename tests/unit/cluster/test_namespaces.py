@@ -13,8 +13,9 @@ from jackfield.cluster.store import Store
 from jackfield.model.account import ServiceAccount
 from jackfield.model.config import ConfigMap
 from jackfield.model.meta import Object, ObjectMeta
-from jackfield.model.names import Key, Seconds, Version, named
-from jackfield.model.namespace import TERMINATING, Namespace
+from jackfield.model.names import Key, NodeName, Seconds, Version, named
+from jackfield.model.namespace import TERMINATING, Namespace, NamespaceSpec
+from jackfield.model.pod import Container, Pod, PodSpec
 from jackfield.ports import Merge
 from jackfield.sim.clock import VirtualClock, running
 from jackfield.sim.loop import run
@@ -120,3 +121,60 @@ def test_where_nobody_is_to_be_trusted_nobody_is_told() -> None:
         assert set(scene.names(ServiceAccount)) == {"default"}
 
     play(story, authority="")
+
+
+def test_a_namespace_says_what_it_waits_for() -> None:
+    async def story(scene: Scene) -> None:
+        await scene.make("slow")
+        for name in ("one", "two"):
+            await scene.settings("slow", name, "example.com/wait")
+        await scene.cluster.delete(Namespace, named("slow"), ANYHOW)
+        await scene.settle()
+        space = await scene.cluster.read(Namespace, named("slow"))
+        said = {one.type: (one.status, one.message) for one in space.status.conditions}
+        assert said["NamespaceContentRemaining"] == (
+            "True",
+            "Some resources are remaining: configmaps. has 2 resource instances",
+        )
+        assert said["NamespaceFinalizersRemaining"] == (
+            "True",
+            "Some content in the namespace has finalizers remaining: example.com/wait in 2 resource instances",
+        )
+        assert [one for one, (status, _) in said.items() if status == "False"] == [
+            "NamespaceDeletionDiscoveryFailure",
+            "NamespaceDeletionGroupVersionParsingFailure",
+            "NamespaceDeletionContentFailure",
+        ]
+
+    play(story)
+
+
+def test_pods_go_first_and_in_their_own_time() -> None:
+    async def story(scene: Scene) -> None:
+        await scene.make("busy")
+        await scene.settle()
+        spec = PodSpec(node_name=NodeName("n"), containers=(Container("c", "i"),))
+        await scene.cluster.create(Pod(metadata=ObjectMeta(name="p", namespace="busy"), spec=spec))
+        await scene.cluster.delete(Namespace, named("busy"), ANYHOW)
+        await scene.settle()
+        assert (await scene.cluster.read(Pod, Key("busy", "p"))).deleting
+        assert scene.names(ServiceAccount, "busy") == ["default"]
+        space = await scene.cluster.read(Namespace, named("busy"))
+        assert {one.type for one in space.status.conditions if one.true} == {"NamespaceContentRemaining"}
+        await scene.cluster.delete(Pod, Key("busy", "p"), ANYHOW, grace_seconds=0)
+        await scene.settle()
+        assert "busy" not in scene.names(Namespace)
+
+    play(story)
+
+
+def test_what_others_have_to_agree_to_is_left_to_them() -> None:
+    async def story(scene: Scene) -> None:
+        spec = NamespaceSpec(finalizers=("example.com/other",))
+        await scene.cluster.create(Namespace(metadata=ObjectMeta(name="held"), spec=spec))
+        await scene.cluster.delete(Namespace, named("held"), ANYHOW)
+        await scene.settle()
+        held = await scene.cluster.read(Namespace, named("held"))
+        assert held.spec.finalizers == ("example.com/other",)
+
+    play(story)

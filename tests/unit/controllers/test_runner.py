@@ -439,7 +439,7 @@ def test_a_manager_that_does_not_answer_is_named_with_its_own_words() -> None:
 
 
 def _pod(name: str, claim: str) -> Pod:
-    spec = PodSpec(containers=(Container("main"),), resource_claims=(PodResourceClaim("gpu", claim),))
+    spec = PodSpec(containers=(Container("main", "app"),), resource_claims=(PodResourceClaim("gpu", claim),))
     return Pod(metadata=ObjectMeta(name=name, namespace="default"), spec=spec)
 
 
