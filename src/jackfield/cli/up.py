@@ -27,7 +27,8 @@ from jackfield.cluster.face import certificates
 from jackfield.cluster.face.api import Api
 from jackfield.cluster.face.server import LOOPBACK, ApiServer, Gate
 from jackfield.cluster.store import Store
-from jackfield.model.names import FabricName
+from jackfield.model.names import FabricName, Seconds
+from jackfield.model.node import Node
 from jackfield.model.policy import DRIVER
 from jackfield.ports import Clock, Fabric, PortError
 from jackfield.sim import scenario as scenarios
@@ -39,6 +40,8 @@ ANY_OF_OURS: Final = f'device.driver == "{DRIVER}"'
 CONTEXT: Final = "jackfield-up"
 KUBERNETES: Final = "v1.36.4"
 """The Kubernetes whose API this speaks."""
+READY_SECONDS_MAX: Final = Seconds(120.0)
+"""How long nodes may take before the cluster is said to be up all the same."""
 EVENTS_MAX: Final = 20_000
 """Events remembered of each kind, for watches that come back."""
 
@@ -130,10 +133,21 @@ async def _run(
         outside = Outside(store, server.gate.certificates.authority.decode(), fabrics)
         chance = Chance(secrets.randbits(32))
         await stack.enter_async_context(SimWorld(setting, clock, chance, log, outside))
+        await _nodes_are_ready(store, clock)
         path = stack.enter_context(kubeconfigs.appearing(wanted.kubeconfig, way_in(server)))
         click.echo(_greeting(setting, tuple(fabrics), path, wanted.seconds))
         await _stay(ended, wanted.seconds)
     click.echo("gone, and all its objects with it", err=True)
+
+
+async def _nodes_are_ready(store: Store, clock: Clock) -> None:
+    """Wait until what is promised is there; thousands of nodes take some seconds, in which nobody is served well."""
+    until = clock.now() + READY_SECONDS_MAX
+    while clock.now() < until:
+        nodes = [one.object for one in store.list(Node).items]
+        if all(isinstance(one, Node) and one.ready for one in nodes):
+            return
+        await clock.sleep(Seconds(0.1))
 
 
 async def _with_machines(setting: Setting, fabrics: Mapping[FabricName, Fabric]) -> Setting:

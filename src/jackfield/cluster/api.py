@@ -6,7 +6,7 @@ what time it is. Runs on any asyncio loop; nothing here waits but a watcher with
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import TypeVar, cast
@@ -214,17 +214,54 @@ class Client:
         self.calls[verb, kind.__name__] += 1
 
 
+class _Turn:
+    """Lets everybody else on the loop have a turn."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield
+
+
+class PoliteClient(Client):
+    """A handle for programs that share their loop with others: every call lets these have a turn.
+
+    Otherwise nothing here ever waits, and a program with five thousand things to write would hold up everybody.
+    """
+
+    async def read(self, kind: type[T], key: Key) -> T:
+        """Read the object as it is now."""
+        await _Turn()
+        return await super().read(kind, key)
+
+    async def create(self, new: T) -> T:
+        """Create the object."""
+        await _Turn()
+        return await super().create(new)
+
+    async def write(self, patch: Merge | Apply) -> Object:
+        """Change the object."""
+        await _Turn()
+        return await super().write(patch)
+
+    async def delete(
+        self, kind: type[Object], key: Key, version: Version, *, grace_seconds: int | None = None
+    ) -> None:
+        """Ask for the object's deletion."""
+        await _Turn()
+        await super().delete(kind, key, version, grace_seconds=grace_seconds)
+
+
 class EmbeddedCluster(Client):
     """A cluster in memory. It is a handle itself, and gives every program one of its own."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, handle: type[Client] = Client) -> None:
         feeds = {kind: Feed(store, kind) for kind in kinds.TYPES}
         super().__init__(store, feeds, "cluster")
         self.store = store
+        self._handle = handle
 
-    def client(self, name: str, handle: type[Client] = Client) -> Client:
+    def client(self, name: str, handle: type[Client] | None = None) -> Client:
         """Return a new handle, named for the program that gets it; a simulator may have kinds of its own."""
-        return handle(self.store, self._feeds, name)
+        return (handle or self._handle)(self.store, self._feeds, name)
 
 
 def _selected(event: Event, selector: selectors.Selector, change: Change) -> Change | None:

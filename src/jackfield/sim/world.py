@@ -11,7 +11,7 @@ from typing import Self
 
 import msgspec
 
-from jackfield.cluster.api import EmbeddedCluster
+from jackfield.cluster.api import Client, EmbeddedCluster, PoliteClient
 from jackfield.cluster.collector import Collector
 from jackfield.cluster.controller_manager import ControllerManager
 from jackfield.cluster.namespaces import Namespaces
@@ -55,7 +55,7 @@ class SimWorld:
         self.unscheduled = False
         """Whether nobody schedules pods here: set before the context opens."""
         self.api = outside.api or ApiStore(clock.now, chance.branch("names").generator)
-        self.cluster = EmbeddedCluster(self.api)
+        self.cluster = EmbeddedCluster(self.api, PoliteClient if served else Client)
         self.hardware = Hardware(self.setting, clock, chance, recorder, self.cluster.client)
         self._recorder = recorder
         for name, fabric in outside.fabrics.items():
