@@ -118,14 +118,15 @@ class Embedded:
         return _answer(200, lambda: self.store.delete(kind, _key(kind, name), how=Deletion(0)))
 
 
-def changed(server: Real | Embedded, case: Case) -> Answer:
-    """Make an object, and return what is said to a patch of it."""
+def changed(server: Real | Embedded, case: Case, *, whole: bool = False) -> Answer:
+    """Make an object, and return what is said to a patch of it, or to another whole in its place."""
     kind, raw, body, status = case
     name = str(raw["metadata"]["name"])
     made = server.create(kind, raw)
     assert made[0] == HTTPStatus.CREATED, made[1]
     try:
-        return server.patch(kind, name, body, status=status)
+        change = server.replace if whole else server.patch
+        return change(kind, name, body, status=status)
     finally:
         server.delete(kind, name)
 

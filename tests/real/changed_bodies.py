@@ -171,3 +171,31 @@ CHANGES: Final[dict[str, Case]] = {
     "a resource without a state": (ComposableResource, RESOURCE, {"status": {"error": "x"}}, True),
     "a resource's type": (ComposableResource, RESOURCE, {"spec": {"type": 7}}, False),
 }
+
+REPLACEMENTS: Final[dict[str, Case]] = {
+    "other data": (ConfigMap, MAP, {"metadata": {"name": "x"}, "data": {"c": "d"}}, False),
+    "another uid": (ConfigMap, MAP, {"metadata": {"name": "x", "uid": "u"}}, False),
+    "an old version": (ConfigMap, MAP, {"metadata": {"name": "x", "resourceVersion": "1"}}, False),
+    "a version that never was": (ConfigMap, MAP, {"metadata": {"name": "x", "resourceVersion": "y"}}, False),
+    "another node's uid": (Node, NODE, {"metadata": {"name": "x", "uid": "u"}}, False),
+    "another resource's uid": (
+        ComposableResource,
+        RESOURCE,
+        {**RESOURCE, "metadata": {"name": "x", "uid": "u", "resourceVersion": "1"}},
+        False,
+    ),
+    "a lease on no version": (Lease, {"metadata": {"name": "x"}}, {"metadata": {"name": "x"}}, False),
+    "a resource on no version": (ComposableResource, RESOURCE, RESOURCE, False),
+    "a pod without its account": (Pod, POD, POD, False),
+    "a node's spec": (Node, NODE, {"metadata": {"name": "x"}, "spec": {"providerID": "a://b"}}, False),
+    "a claim's status": (
+        ResourceClaim,
+        claim(requests=[{"name": "r", "exactly": {"deviceClassName": "a"}}]),
+        {
+            "metadata": {"name": "c"},
+            "status": {"reservedFor": [{"resource": "pods", "name": "p", "uid": "u"}]},
+        },
+        True,
+    ),
+}
+"""A kind, an object, another in its place, and whether that is of the status."""

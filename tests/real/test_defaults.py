@@ -10,7 +10,7 @@ from jackfield.model.meta import Object
 from jackfield.testing.control_plane import ControlPlane, Snapshot
 from real.accounts import put
 from real.both_servers import Embedded, Real, changed, differences, masked
-from real.changed_bodies import CHANGES, Case
+from real.changed_bodies import CHANGES, REPLACEMENTS, Case
 from real.stored_bodies import BODIES
 from real.waiting import comes_true
 from real.wrong_bodies import WRONG
@@ -57,6 +57,12 @@ def test_a_wrong_object_is_refused_in_the_same_words(
 @pytest.mark.parametrize("case", CHANGES.values(), ids=CHANGES)
 def test_a_change_is_taken_or_refused_in_the_same_words(real: Real, case: Case) -> None:
     theirs, own = (changed(server, case) for server in (real, Embedded()))
+    assert differences(masked(_cut([*theirs])), masked(_cut([*own]))) == []
+
+
+@pytest.mark.parametrize("case", REPLACEMENTS.values(), ids=REPLACEMENTS)
+def test_a_replacement_is_taken_or_refused_in_the_same_words(real: Real, case: Case) -> None:
+    theirs, own = (changed(server, case, whole=True) for server in (real, Embedded()))
     assert differences(masked(_cut([*theirs])), masked(_cut([*own]))) == []
 
 
