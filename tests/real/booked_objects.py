@@ -5,8 +5,8 @@ from typing import Final
 import msgspec
 
 from jackfield import codec
-from jackfield.cluster import managers
-from jackfield.cluster.managers import Manager, Managers
+from jackfield.cluster.ownership import managers
+from jackfield.cluster.ownership.managers import Manager, Managers
 from jackfield.codec import Raw, RawValue, kinds
 from jackfield.model.claim import ResourceClaim, ResourceClaimTemplate
 from jackfield.model.composition import ComposableResource

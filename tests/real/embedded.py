@@ -14,11 +14,11 @@ from pathlib import Path
 from jackfield.cli import up
 from jackfield.cli.clock import WallClock
 from jackfield.cluster.api import EmbeddedCluster
-from jackfield.cluster.collector import Collector
-from jackfield.cluster.controller_manager import ControllerManager
 from jackfield.cluster.face.server import ApiServer
-from jackfield.cluster.namespaces import Namespaces
-from jackfield.cluster.scheduler import Scheduler
+from jackfield.cluster.scheduling.scheduler import Scheduler
+from jackfield.cluster.upkeep.collector import Collector
+from jackfield.cluster.upkeep.controller_manager import ControllerManager
+from jackfield.cluster.upkeep.namespaces import Namespaces
 from jackfield.testing.control_plane.api import Api
 
 READY_SECONDS_MAX = 20.0

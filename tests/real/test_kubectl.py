@@ -2,6 +2,7 @@
 
 import difflib
 import shutil
+import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,13 +11,13 @@ import pytest
 import yaml
 
 from jackfield.codec.definitions import definitions
-from jackfield.testing.control_plane import ControlPlane, Settings, fake_node
+from jackfield.testing.control_plane import ControlPlane, Settings, binaries, fake_node
 from jackfield.testing.control_plane.api import Api
 from real.embedded import embedded
-from real.kubectl_runs import Kubectl
-from real.kubectl_script import CHAPTERS
+from real.kubectl.runs import Kubectl
+from real.kubectl.script import CHAPTERS
 
-FILES = Path(__file__).parent / "kubectl"
+FILES = Path(__file__).parent / "kubectl" / "files"
 NODES = ("node-1", "node-2")
 SETTINGS = Settings(
     feature_gates=("DRADeviceTaintRules=true",),
@@ -50,8 +51,25 @@ def story(kubectl: Kubectl) -> Story:
     }
 
 
-@pytest.fixture(scope="module")
-def stories(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Story, Story]]:
+def program(plane: ControlPlane, name: str) -> Path:
+    """Return the kubectl that fits, or build another one."""
+    if name == binaries.KUBECTL:
+        return plane.kubectl_path
+    built = subprocess.run([binaries.build_script(), name], stdout=subprocess.PIPE, text=True, check=True)
+    return Path(built.stdout.strip()) / name
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        binaries.KUBECTL,
+        pytest.param("kubectl-1.35", marks=pytest.mark.slow),
+        pytest.param("kubectl-1.37", marks=pytest.mark.slow),
+    ],
+)
+def stories(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Story, Story]]:
     """What the real cluster and the embedded one say, each asked while the other is."""
     within = tmp_path_factory.mktemp("kubectl")
     with ControlPlane(SETTINGS) as plane, embedded() as ours, ThreadPoolExecutor(2) as pool:
@@ -59,9 +77,10 @@ def stories(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Story, S
         for api in (plane.api(), ours.api()):
             with api:
                 furnish(api)
+        kubectl = program(plane, request.param)
         sides = (
-            Kubectl(plane.kubectl_path, plane.kubeconfig, folder(within, "real")),
-            Kubectl(plane.kubectl_path, ours.kubeconfig(within), folder(within, "embedded")),
+            Kubectl(kubectl, plane.kubeconfig, folder(within, "real")),
+            Kubectl(kubectl, ours.kubeconfig(within), folder(within, "embedded")),
         )
         real, our = pool.map(story, sides)
         yield real, our

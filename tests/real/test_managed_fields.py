@@ -10,9 +10,11 @@ from typing import Final
 import msgspec
 import pytest
 
-from jackfield.cluster import books, json_patch, managers, patch, schema, strategic
+from jackfield.cluster import schema
 from jackfield.cluster.errors import ApiError
-from jackfield.cluster.managers import Managers
+from jackfield.cluster.ownership import books, managers
+from jackfield.cluster.ownership.managers import Managers
+from jackfield.cluster.patches import json_patch, patch, strategic
 from jackfield.codec import Raw, RawValue
 from jackfield.codec.definitions import definitions
 from jackfield.model.claim import ResourceClaim

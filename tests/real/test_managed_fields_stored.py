@@ -6,7 +6,9 @@ from typing import Final
 
 import pytest
 
-from jackfield.cluster import bootstrap, json_patch, managers, patch, schema, strategic
+from jackfield.cluster import bootstrap, schema
+from jackfield.cluster.ownership import managers
+from jackfield.cluster.patches import json_patch, patch, strategic
 from jackfield.cluster.store import Store, Write
 from jackfield.codec import Raw, RawValue
 from jackfield.codec.definitions import definitions

@@ -9,8 +9,9 @@ from typing import Final
 
 import pytest
 
-from jackfield.cluster import json_patch, patch, restoring, schema, strategic
+from jackfield.cluster import schema
 from jackfield.cluster.errors import ApiError
+from jackfield.cluster.patches import json_patch, patch, restoring, strategic
 from jackfield.codec import Raw, RawValue, kinds
 from jackfield.model.pod import Pod
 from real.both_servers import Real

@@ -10,7 +10,7 @@ from itertools import takewhile
 import msgspec
 
 from jackfield.cluster import errors, selectors
-from jackfield.cluster.managers import Managers, managed_fields
+from jackfield.cluster.ownership.managers import Managers, managed_fields
 from jackfield.codec import Raw
 from jackfield.codec.kinds import Kind
 from jackfield.model.meta import Object

@@ -13,10 +13,12 @@ from typing import TypeVar, cast
 import msgspec
 
 from jackfield import codec
-from jackfield.cluster import admission, books, deletion, errors, patch, plugins, selectors
+from jackfield.cluster import admission, deletion, errors, plugins, selectors
 from jackfield.cluster.deletion import PLAINLY, Deletion
 from jackfield.cluster.history import BYTES_MAX, EVENTS_MAX, Event, EventType, History, Stored
-from jackfield.cluster.managers import Manager, Managers, settled
+from jackfield.cluster.ownership import books
+from jackfield.cluster.ownership.managers import Manager, Managers, settled
+from jackfield.cluster.patches import patch
 from jackfield.codec import Raw, kinds
 from jackfield.codec.kinds import Kind
 from jackfield.model.meta import Object

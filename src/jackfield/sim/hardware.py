@@ -13,9 +13,9 @@ from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
 from jackfield.cluster.insist import insist
-from jackfield.cluster.kubelet import KubeletCluster, Kubelets, KubeletSettings
-from jackfield.cluster.machines import Machines, MachineSettings
-from jackfield.cluster.prepared import Plugin as KubeletPlugin
+from jackfield.cluster.nodes.kubelet import KubeletCluster, Kubelets, KubeletSettings
+from jackfield.cluster.nodes.machines import Machines, MachineSettings
+from jackfield.cluster.nodes.prepared import Plugin as KubeletPlugin
 from jackfield.controllers import app
 from jackfield.controllers.plugin import Plugin
 from jackfield.controllers.runner import Recorder, Runner

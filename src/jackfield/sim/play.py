@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from jackfield.cluster.kubelet import RUN_SECONDS
+from jackfield.cluster.nodes.kubelet import RUN_SECONDS
 from jackfield.cluster.store import Store as ApiStore
 from jackfield.model.claim import (
     CELDeviceSelector,

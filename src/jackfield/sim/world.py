@@ -12,11 +12,11 @@ from typing import Self
 import msgspec
 
 from jackfield.cluster.api import Client, EmbeddedCluster, PoliteClient
-from jackfield.cluster.collector import Collector
-from jackfield.cluster.controller_manager import ControllerManager
-from jackfield.cluster.namespaces import Namespaces
-from jackfield.cluster.scheduler import Scheduler, SchedulerSettings
+from jackfield.cluster.scheduling.scheduler import Scheduler, SchedulerSettings
 from jackfield.cluster.store import Store as ApiStore
+from jackfield.cluster.upkeep.collector import Collector
+from jackfield.cluster.upkeep.controller_manager import ControllerManager
+from jackfield.cluster.upkeep.namespaces import Namespaces
 from jackfield.controllers import app
 from jackfield.controllers.runner import Recorder, Runner
 from jackfield.controllers.store import Store

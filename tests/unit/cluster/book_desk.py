@@ -1,8 +1,8 @@
 """An object on which tests write in turn, and the books that are kept of it meanwhile."""
 
 from jackfield import codec
-from jackfield.cluster import books, managers
-from jackfield.cluster.managers import Manager, Managers
+from jackfield.cluster.ownership import books, managers
+from jackfield.cluster.ownership.managers import Manager, Managers
 from jackfield.codec import Raw, RawValue, kinds
 from jackfield.model.meta import Object
 from jackfield.model.names import Time

@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable, Coroutine
 
 from jackfield.cluster.api import EmbeddedCluster
-from jackfield.cluster.scheduler import Scheduler, SchedulerSettings
+from jackfield.cluster.scheduling.scheduler import Scheduler, SchedulerSettings
 from jackfield.cluster.store import Store
 from jackfield.codec.encoding import encoded
 from jackfield.model.claim import (

@@ -3,7 +3,7 @@
 import pytest
 
 from jackfield import codec
-from jackfield.cluster import managers
+from jackfield.cluster.ownership import managers
 from jackfield.codec import Raw, RawValue
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import ComposableResource

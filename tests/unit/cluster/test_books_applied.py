@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from jackfield import codec
-from jackfield.cluster import last_applied
 from jackfield.cluster.errors import ApiError
+from jackfield.cluster.ownership import last_applied
 from jackfield.codec import Raw
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import ComposableResource

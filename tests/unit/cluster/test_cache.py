@@ -1,6 +1,6 @@
 """A cache never goes back, and finds what it files."""
 
-from jackfield.cluster.cache import Cache
+from jackfield.cluster.upkeep.cache import Cache
 from jackfield.model.meta import ObjectMeta
 from jackfield.model.names import Key, NodeName, Version
 from jackfield.model.pod import Pod, PodSpec

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from jackfield.cluster import claims
-from jackfield.cluster.claims import PROTECTION, Create, Delete, Release
+from jackfield.cluster.upkeep import claims
+from jackfield.cluster.upkeep.claims import PROTECTION, Create, Delete, Release
 from jackfield.model.claim import (
     AllocationResult,
     ResourceClaim,

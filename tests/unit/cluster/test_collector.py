@@ -8,10 +8,10 @@ import pytest
 
 from jackfield.cli.clock import WallClock
 from jackfield.cluster.api import EmbeddedCluster
-from jackfield.cluster.collector import Collector, remaining
 from jackfield.cluster.deletion import Deletion, Propagation
 from jackfield.cluster.history import Stored
 from jackfield.cluster.store import Store
+from jackfield.cluster.upkeep.collector import Collector, remaining
 from jackfield.codec import Raw
 from jackfield.model.config import ConfigMap
 from jackfield.model.meta import ObjectMeta, OwnerReference

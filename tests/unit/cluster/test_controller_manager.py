@@ -5,12 +5,12 @@ import random
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from jackfield.cluster.api import NEWS_MAX, Client, EmbeddedCluster
-from jackfield.cluster.claims import PROTECTION
-from jackfield.cluster.collector import Collector
-from jackfield.cluster.controller_manager import ControllerManager
 from jackfield.cluster.crew import Crew
 from jackfield.cluster.deletion import Deletion
 from jackfield.cluster.store import Store, Write
+from jackfield.cluster.upkeep.claims import PROTECTION
+from jackfield.cluster.upkeep.collector import Collector
+from jackfield.cluster.upkeep.controller_manager import ControllerManager
 from jackfield.codec import Raw
 from jackfield.model.claim import ResourceClaim, ResourceClaimTemplate
 from jackfield.model.event import Event

@@ -2,8 +2,9 @@
 
 import pytest
 
-from jackfield.cluster import fields, merging, schema
-from jackfield.cluster.fields import Path, Shape
+from jackfield.cluster import schema
+from jackfield.cluster.ownership import fields, merging
+from jackfield.cluster.ownership.fields import Path, Shape
 from jackfield.codec import Raw, RawValue, kinds
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import ComposableResource

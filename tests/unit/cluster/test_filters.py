@@ -2,7 +2,7 @@
 
 import pytest
 
-from jackfield.cluster.filters import (
+from jackfield.cluster.scheduling.filters import (
     NodeInfo,
     Plugin,
     PodInfo,

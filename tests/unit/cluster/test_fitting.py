@@ -2,8 +2,8 @@
 
 import pytest
 
-from jackfield.cluster import books
 from jackfield.cluster.errors import ApiError
+from jackfield.cluster.ownership import books
 from jackfield.codec import Raw, kinds
 from jackfield.model.composition import ComposableResource
 from jackfield.model.pod import Pod

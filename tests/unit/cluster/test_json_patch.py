@@ -3,8 +3,8 @@
 import pytest
 
 from jackfield import codec
-from jackfield.cluster import json_patch
 from jackfield.cluster.errors import ApiError
+from jackfield.cluster.patches import json_patch
 from jackfield.codec import Raw, RawValue
 
 NODE: Raw = {

@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from jackfield.cluster.api import Client
-from jackfield.cluster.kubelet import Kubelets, KubeletSettings, annotated_run_seconds
-from jackfield.cluster.machines import Machines, MachineSettings
-from jackfield.cluster.prepared import Checkpoint, Plugin, Preparer
+from jackfield.cluster.nodes.kubelet import Kubelets, KubeletSettings, annotated_run_seconds
+from jackfield.cluster.nodes.machines import Machines, MachineSettings
+from jackfield.cluster.nodes.prepared import Checkpoint, Plugin, Preparer
 from jackfield.codec.encoding import encoded
 from jackfield.model.claim import (
     AllocationResult,

@@ -1,6 +1,6 @@
 """Machines are ordered by creating a Node, come up after a while, and show that they live."""
 
-from jackfield.cluster.machines import Machines, MachineSettings
+from jackfield.cluster.nodes.machines import Machines, MachineSettings
 from jackfield.model.lease import Lease
 from jackfield.model.names import NEVER, Key, NodeName, Seconds, named, seconds
 from jackfield.model.node import HEARTBEATS, Node

@@ -2,9 +2,9 @@
 
 import pytest
 
-from jackfield.cluster import managers
-from jackfield.cluster.fields import Path, spelt
-from jackfield.cluster.managers import BadManagedFieldsError, Manager
+from jackfield.cluster.ownership import managers
+from jackfield.cluster.ownership.fields import Path, spelt
+from jackfield.cluster.ownership.managers import BadManagedFieldsError, Manager
 from jackfield.codec import Raw, RawValue
 from jackfield.model.names import NO_TIME, Time
 

@@ -8,8 +8,8 @@ import pytest
 
 from jackfield.cluster import bootstrap
 from jackfield.cluster.api import EmbeddedCluster
-from jackfield.cluster.namespaces import Namespaces
 from jackfield.cluster.store import Store
+from jackfield.cluster.upkeep.namespaces import Namespaces
 from jackfield.model.account import ServiceAccount
 from jackfield.model.config import ConfigMap
 from jackfield.model.meta import Object, ObjectMeta

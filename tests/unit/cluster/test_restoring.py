@@ -2,7 +2,8 @@
 
 import pytest
 
-from jackfield.cluster import restoring, schema
+from jackfield.cluster import schema
+from jackfield.cluster.patches import restoring
 from jackfield.codec import Raw, kinds
 from jackfield.model.pod import Pod
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from jackfield.cluster.binding import DELETE_PROTECTION, BindingTimes, PreBind
-from jackfield.cluster.dynamic_resources import NOT_AVAILABLE
-from jackfield.cluster.scheduler import SchedulerSettings
+from jackfield.cluster.scheduling.binding import DELETE_PROTECTION, BindingTimes, PreBind
+from jackfield.cluster.scheduling.dynamic_resources import NOT_AVAILABLE
+from jackfield.cluster.scheduling.scheduler import SchedulerSettings
 from jackfield.model.names import Seconds, Version, named
 from jackfield.model.node import Node
 from jackfield.model.policy import DRIVER, FAILED, READY, RESCHEDULE

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from jackfield.cluster.filters import PodInfo, requests
-from jackfield.cluster.scheduler_cache import SchedulerCache, newer
+from jackfield.cluster.scheduling.filters import PodInfo, requests
+from jackfield.cluster.scheduling.scheduler_cache import SchedulerCache, newer
 from jackfield.model.claim import (
     AllocationResult,
     DeviceAllocationResult,

@@ -6,8 +6,8 @@ from typing import TypeVar
 
 import pytest
 
-from jackfield.cluster.binding import BindingCluster, PreBind
-from jackfield.cluster.scheduler import Scheduler, SchedulerSettings
+from jackfield.cluster.scheduling.binding import BindingCluster, PreBind
+from jackfield.cluster.scheduling.scheduler import Scheduler, SchedulerSettings
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.meta import Object
 from jackfield.model.names import Key, Seconds, Uid, Version

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from jackfield.cluster.filters import Plugin
-from jackfield.cluster.scheduling_queue import UNSCHEDULABLE_MAX, Entry, Lengths, SchedulingQueue
+from jackfield.cluster.scheduling.filters import Plugin
+from jackfield.cluster.scheduling.scheduling_queue import UNSCHEDULABLE_MAX, Entry, Lengths, SchedulingQueue
 from jackfield.model.names import NEVER, Key, Seconds, Time, Uid
 
 FIT = frozenset({Plugin.NODE_RESOURCES_FIT})

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from jackfield.cluster.controller_manager import ControllerManager
-from jackfield.cluster.kubelet import Kubelets
+from jackfield.cluster.nodes.kubelet import Kubelets
+from jackfield.cluster.upkeep.controller_manager import ControllerManager
 from jackfield.model.claim import ResourceClaim, ResourceClaimTemplate, ResourceClaimTemplateSpec
 from jackfield.model.meta import ObjectMeta
 from jackfield.model.names import DeviceID, Key, NodeName, Uid

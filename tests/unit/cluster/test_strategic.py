@@ -3,8 +3,9 @@
 import pytest
 
 from jackfield import codec
-from jackfield.cluster import patch, schema, strategic
+from jackfield.cluster import schema
 from jackfield.cluster.errors import ApiError
+from jackfield.cluster.patches import patch, strategic
 from jackfield.codec import Raw, RawValue, kinds
 from jackfield.model.composition import ComposableResource
 from jackfield.model.node import Node

@@ -9,8 +9,9 @@ from typing import Final
 
 import msgspec
 
-from jackfield.cluster import errors, json_patch, patch, schema, strategic
+from jackfield.cluster import errors, schema
 from jackfield.cluster.face import bodies, status
+from jackfield.cluster.patches import json_patch, patch, strategic
 from jackfield.codec import Raw, RawValue
 from jackfield.codec.kinds import Kind
 from jackfield.model import composition

@@ -9,8 +9,8 @@ from typing import Final
 
 import msgspec
 
-from jackfield.cluster.fields import Path
-from jackfield.cluster.merging import tree
+from jackfield.cluster.ownership.fields import Path
+from jackfield.cluster.ownership.merging import tree
 from jackfield.codec import Raw, RawValue
 from jackfield.model.names import NO_TIME, Time, rfc3339, seconds
 

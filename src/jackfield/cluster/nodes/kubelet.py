@@ -11,10 +11,10 @@ from typing import Protocol
 
 import msgspec
 
-from jackfield.cluster import containers
 from jackfield.cluster.crew import Crew
 from jackfield.cluster.informer import Ear, Informer
-from jackfield.cluster.prepared import Checkpoint, Plugins, Preparer
+from jackfield.cluster.nodes import containers
+from jackfield.cluster.nodes.prepared import Checkpoint, Plugins, Preparer
 from jackfield.cluster.recorder import WARNING, Recorder
 from jackfield.codec.encoding import encoded
 from jackfield.model.meta import Object

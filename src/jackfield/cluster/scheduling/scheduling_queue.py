@@ -18,7 +18,7 @@ from typing import Final
 
 import msgspec
 
-from jackfield.cluster.filters import Plugin
+from jackfield.cluster.scheduling.filters import Plugin
 from jackfield.model.names import NEVER, Key, Seconds, Time, Uid
 
 BACKOFF_FIRST: Final = Seconds(1.0)

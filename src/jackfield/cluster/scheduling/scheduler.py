@@ -12,15 +12,21 @@ from collections.abc import Callable
 
 import msgspec
 
-from jackfield.cluster.binding import Binder, BindingCluster, BindingFailedError, BindingTimes, PreBind
 from jackfield.cluster.crew import Crew
-from jackfield.cluster.dynamic_resources import DynamicResources
-from jackfield.cluster.filters import NODE_PLUGINS, Plugin, PodInfo
 from jackfield.cluster.informer import Ear, Informer, Lag, no_lag
-from jackfield.cluster.placement import Placed, Placement, Unplaced
 from jackfield.cluster.recorder import WARNING, Recorder
-from jackfield.cluster.scheduler_cache import SchedulerCache
-from jackfield.cluster.scheduling_queue import Entry, Lengths, SchedulingQueue
+from jackfield.cluster.scheduling.binding import (
+    Binder,
+    BindingCluster,
+    BindingFailedError,
+    BindingTimes,
+    PreBind,
+)
+from jackfield.cluster.scheduling.dynamic_resources import DynamicResources
+from jackfield.cluster.scheduling.filters import NODE_PLUGINS, Plugin, PodInfo
+from jackfield.cluster.scheduling.placement import Placed, Placement, Unplaced
+from jackfield.cluster.scheduling.scheduler_cache import SchedulerCache
+from jackfield.cluster.scheduling.scheduling_queue import Entry, Lengths, SchedulingQueue
 from jackfield.core.allocate import AllocationError, Features
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.meta import Object

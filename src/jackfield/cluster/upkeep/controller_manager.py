@@ -10,10 +10,10 @@ from typing import Protocol
 
 import msgspec
 
-from jackfield.cluster import claims
-from jackfield.cluster.cache import Cache
 from jackfield.cluster.recorder import WARNING, Recorder
-from jackfield.cluster.rounds import Rounds
+from jackfield.cluster.upkeep import claims
+from jackfield.cluster.upkeep.cache import Cache
+from jackfield.cluster.upkeep.rounds import Rounds
 from jackfield.model.claim import ResourceClaim, ResourceClaimTemplate
 from jackfield.model.meta import Object
 from jackfield.model.names import Key, Uid, Version, named

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from jackfield.cluster.dynamic_resources import owned_by
+from jackfield.cluster.scheduling.dynamic_resources import owned_by
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.names import Key, NodeName, Uid
 from jackfield.model.pod import Pod, PodResourceClaim

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from jackfield.cluster.filters import NodeInfo, PodInfo, requests
+from jackfield.cluster.scheduling.filters import NodeInfo, PodInfo, requests
 from jackfield.core.allocate import Allocated, allocated
 from jackfield.model.claim import AllocationResult, ResourceClaim
 from jackfield.model.device import DeviceTaint

@@ -14,11 +14,11 @@ from typing import Final, Protocol
 
 import msgspec
 
-from jackfield.cluster.dynamic_resources import Binding, awaits_conditions, readiness, timed_out
-from jackfield.cluster.filters import PodInfo
-from jackfield.cluster.placement import Placed
 from jackfield.cluster.recorder import Recorder
-from jackfield.cluster.scheduler_cache import SchedulerCache
+from jackfield.cluster.scheduling.dynamic_resources import Binding, awaits_conditions, readiness, timed_out
+from jackfield.cluster.scheduling.filters import PodInfo
+from jackfield.cluster.scheduling.placement import Placed
+from jackfield.cluster.scheduling.scheduler_cache import SchedulerCache
 from jackfield.codec.encoding import encoded
 from jackfield.model.claim import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
 from jackfield.model.meta import Object

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from jackfield.cluster.cache import Cache
 from jackfield.cluster.deletion import FOREGROUND, ORPHAN
-from jackfield.cluster.rounds import Rounds
+from jackfield.cluster.upkeep.cache import Cache
+from jackfield.cluster.upkeep.rounds import Rounds
 from jackfield.codec import kinds
 from jackfield.codec.encoding import encoded
 from jackfield.model.meta import Object, OwnerReference

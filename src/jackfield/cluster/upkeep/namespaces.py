@@ -10,9 +10,9 @@ from typing import Final, Protocol
 
 import msgspec
 
-from jackfield.cluster.cache import Cache
 from jackfield.cluster.plugins import ROOT_CERTIFICATE
-from jackfield.cluster.rounds import Rounds
+from jackfield.cluster.upkeep.cache import Cache
+from jackfield.cluster.upkeep.rounds import Rounds
 from jackfield.codec import kinds
 from jackfield.codec.encoding import encoded
 from jackfield.model.account import ServiceAccount

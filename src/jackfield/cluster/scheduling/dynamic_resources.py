@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
-from jackfield.cluster.filters import SCORE_MAX, NodeInfo, Plugin, PodInfo, Refusal
-from jackfield.cluster.scheduler_cache import SchedulerCache
+from jackfield.cluster.scheduling.filters import SCORE_MAX, NodeInfo, Plugin, PodInfo, Refusal
+from jackfield.cluster.scheduling.scheduler_cache import SchedulerCache
 from jackfield.core.allocate import (
     Allocated,
     AllocationError,

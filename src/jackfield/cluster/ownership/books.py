@@ -9,10 +9,11 @@ from typing import Final
 
 import msgspec
 
-from jackfield.cluster import errors, fields, fitting, last_applied, managers, merging, ownables
+from jackfield.cluster import errors
 from jackfield.cluster import schema as schemas
-from jackfield.cluster.fields import Path, Shape
-from jackfield.cluster.managers import Manager, Managers
+from jackfield.cluster.ownership import fields, fitting, last_applied, managers, merging, ownables
+from jackfield.cluster.ownership.fields import Path, Shape
+from jackfield.cluster.ownership.managers import Manager, Managers
 from jackfield.cluster.schema import Node
 from jackfield.cluster.schema.kinds import is_custom
 from jackfield.codec import Raw, dig

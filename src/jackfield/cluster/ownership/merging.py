@@ -6,7 +6,7 @@ Knows shapes and paths. Must not know managers. No object is changed; what does 
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-from jackfield.cluster.fields import Path, Shape
+from jackfield.cluster.ownership.fields import Path, Shape
 from jackfield.codec import RawValue
 from jackfield.codec.wire import OPAQUE
 

@@ -5,7 +5,7 @@ Knows facts about kinds. Must not know managers.
 
 from typing import Final
 
-from jackfield.cluster.fields import Path
+from jackfield.cluster.ownership.fields import Path
 from jackfield.codec import Raw
 from jackfield.codec.kinds import Kind
 

@@ -11,8 +11,13 @@ from collections.abc import Iterator
 
 import msgspec
 
-from jackfield.cluster.dynamic_resources import ClaimsCycle, DynamicResources, disposable, normalised
-from jackfield.cluster.filters import (
+from jackfield.cluster.scheduling.dynamic_resources import (
+    ClaimsCycle,
+    DynamicResources,
+    disposable,
+    normalised,
+)
+from jackfield.cluster.scheduling.filters import (
     NodeInfo,
     Plugin,
     PodInfo,
@@ -24,7 +29,7 @@ from jackfield.cluster.filters import (
     refusal,
     tally,
 )
-from jackfield.cluster.scheduler_cache import SchedulerCache
+from jackfield.cluster.scheduling.scheduler_cache import SchedulerCache
 from jackfield.model.claim import AllocationResult, ResourceClaim
 from jackfield.model.names import Key, NodeName, Seconds
 

@@ -5,8 +5,9 @@ Knows schemas and the server's words. Must not know what is done with the config
 
 from collections.abc import Iterator
 
-from jackfield.cluster import errors, strategic
-from jackfield.cluster.fields import Shape, spelt_element
+from jackfield.cluster import errors
+from jackfield.cluster.ownership.fields import Shape, spelt_element
+from jackfield.cluster.patches import strategic
 from jackfield.cluster.schema import Node
 from jackfield.codec import Raw, RawValue
 

@@ -1,0 +1,1 @@
+"""Machines, their kubelets, and what is prepared on them."""

@@ -1,0 +1,1 @@
+"""Whose field is whose: the books of all writers, and what an apply comes to."""

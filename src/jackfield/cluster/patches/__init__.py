@@ -1,0 +1,1 @@
+"""What changes an object in part: JSON patches, merge patches, strategic ones."""

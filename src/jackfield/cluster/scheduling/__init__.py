@@ -1,0 +1,1 @@
+"""kube-scheduler, as far as pods with claims need it."""

@@ -1,0 +1,1 @@
+"""kube-controller-manager: claims from templates, namespaces, and what belongs to nobody any more."""
