@@ -16,7 +16,7 @@ import msgspec
 import yaml
 
 from jackfield.codec import RawValue
-from real.kubectl_script import Step
+from real.kubectl.step import Step
 
 SECONDS_MAX = 45.0
 FIRST_LINE_SECONDS = 1.5
@@ -74,13 +74,18 @@ def masked(text: str) -> tuple[str, ...]:
 
 
 def _settled(raw: RawValue) -> RawValue:
-    """Return an object whose managers are sorted by name: it depends on the second which of two comes first."""
+    """Return an object whose lists are sorted where a server's order is chance: the kinds of a group, and managers.
+
+    Managers are sorted by the second they wrote in, and two of the same second by name.
+    """
     if isinstance(raw, list):
         return [_settled(one) for one in raw]
     if not isinstance(raw, dict):
         return raw
     settled = {name: _settled(value) for name, value in raw.items()}
-    if "managedFields" in raw:
+    if settled.get("kind") == "APIResourceList":
+        settled["resources"].sort(key=lambda one: one["name"])
+    if "managedFields" in settled:
         settled["managedFields"].sort(
             key=lambda one: (one["manager"], one["operation"], one.get("subresource", ""))
         )
