@@ -129,7 +129,7 @@ async def _run(
     store = new_store(clock)
     async with AsyncExitStack() as stack:
         fabrics = {
-            one.name: await stack.enter_async_context(fabric.load(one, os.environ, clock)) for one in managers
+            one.name: await stack.enter_async_context(fabric.load(one, os.environ)) for one in managers
         }
         setting = await _with_machines(setting, fabrics)
         server = await stack.enter_async_context(serving(store, clock, wanted.port))
