@@ -10,9 +10,9 @@ import pytest
 
 from jackfield import fabric
 from jackfield.cluster.api import Client, EmbeddedCluster
-from jackfield.cluster.controller_manager import ControllerManager
-from jackfield.cluster.scheduler import Scheduler, SchedulerSettings
+from jackfield.cluster.scheduling.scheduler import Scheduler, SchedulerSettings
 from jackfield.cluster.store import Store as ApiStore
+from jackfield.cluster.upkeep.controller_manager import ControllerManager
 from jackfield.controllers import app
 from jackfield.controllers.runner import Runner
 from jackfield.controllers.store import Store
