@@ -39,7 +39,7 @@ MEANT: Final = (
     "map: map[",
     "comparing uncomparable type ",
 )
-"""What a real server says with 500 though it means the client."""
+"""What a real server says with 500 though it means the client; at the last of them it drops the connection."""
 
 
 class Block:
