@@ -4,15 +4,21 @@ Knows files. Must not know what runs behind the address.
 """
 
 import base64
+import os
+import socket
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
 
 import msgspec
 import yaml
 
 from jackfield.codec import Raw
+
+LISTENING_SECONDS: Final = 0.5
 
 
 def text(context: str, server: str, authority: bytes, token: str) -> str:
@@ -36,28 +42,49 @@ def not_ours(file: Path, context: str) -> str:
     """Return why a file must not be written; nothing if it may."""
     if not file.parent.is_dir():
         return f"{file.parent} is no folder"
-    if not file.exists():
-        return ""
+    if file.exists():
+        config = _read(file)
+        if config.get("current-context") != context:
+            return f"{file} exists and is not a kubeconfig of this command; it was left as it is"
+        if _is_served(config):
+            return f"{file} leads to a cluster that still runs; end that one first, or name another file"
     try:
-        config: Raw = msgspec.yaml.decode(file.read_bytes(), type=dict)
+        with tempfile.NamedTemporaryFile(dir=file.parent):
+            return ""
+    except OSError as error:
+        return f"{file.parent} cannot be written to: {error.strerror}"
+
+
+def _read(file: Path) -> Raw:
+    try:
+        return msgspec.yaml.decode(file.read_bytes(), type=dict)
     except (OSError, msgspec.DecodeError):
-        config = {}
-    ours = config.get("current-context") == context
-    return "" if ours else f"{file} exists and is not a kubeconfig of this command; it was left as it is"
+        return {}
+
+
+def _is_served(config: Raw) -> bool:
+    """Whether somebody listens where a kubeconfig leads to."""
+    try:
+        place = urlsplit(config["clusters"][0]["cluster"]["server"])
+        with socket.create_connection((place.hostname or "", place.port or 443), LISTENING_SECONDS):
+            return True
+    except (OSError, LookupError, TypeError, ValueError):
+        return False
 
 
 @contextmanager
 def appearing(file: Path | None, content: bytes) -> Iterator[Path]:
     """Have the file there as a whole, so that scripts can wait for it, until the end; none means one of our own."""
-    with tempfile.TemporaryDirectory(prefix="jackfield-") as folder:
-        path = file if file is not None else Path(folder) / "kubeconfig"
-        new = path.with_name(f"{path.name}.new")
-        with suppress(FileNotFoundError):
-            new.unlink()
-        new.touch(mode=0o600)
-        new.write_bytes(content)
-        new.rename(path)
+    with ExitStack() as stack:
+        if file is None:
+            file = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="jackfield-"))) / "kubeconfig"
+        number, new = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")  # for our eyes only
+        with os.fdopen(number, "wb") as writing:
+            writing.write(content)
+        Path(new).rename(file)
         try:
-            yield path
+            yield file
         finally:
-            path.unlink(missing_ok=True)
+            # Whoever came after us may have written theirs in the same place.
+            if file.exists() and file.read_bytes() == content:
+                file.unlink()

@@ -4,8 +4,10 @@ Knows how a line is laid out. Must not know what is worth doing.
 """
 
 import sys
+from collections import deque
 from collections.abc import Callable
-from typing import Final, TextIO
+from contextlib import suppress
+from typing import Final, Protocol
 
 import msgspec
 
@@ -50,12 +52,48 @@ def json(entry: Entry) -> str:
 LAYOUTS: Final[dict[str, Callable[[Entry], str]]] = {"text": text, "json": json}
 
 
+class Paper(Protocol):
+    """What lines are written on."""
+
+    def write(self, text: str, /) -> object:
+        """Write."""
+
+    def flush(self) -> None:
+        """Have it read."""
+
+
+class Kept:
+    """Paper that nobody reads before it is handed out."""
+
+    def __init__(self, paper: Paper) -> None:
+        self._paper = paper
+        self._kept: deque[str] | None = deque(maxlen=REMEMBERED_MAX)
+
+    def write(self, text: str, /) -> None:
+        """Write, or keep it for later."""
+        if self._kept is None:
+            self._paper.write(text)
+        else:
+            self._kept.append(text)
+
+    def flush(self) -> None:
+        """Have read what may be."""
+        self._paper.flush()
+
+    def hand_out(self) -> None:
+        """Write what was kept, and from now on everything at once."""
+        kept, self._kept = self._kept or (), None
+        for text in kept:
+            self._paper.write(text)
+        self._paper.flush()
+
+
 class Log:
     """Writes a line for every step; a `controllers.runner.Recorder`."""
 
-    def __init__(self, layout: str, stream: TextIO = sys.stdout) -> None:
+    def __init__(self, layout: str, paper: Paper = sys.stdout) -> None:
         self._layout = LAYOUTS[layout]
-        self._stream = stream
+        self._paper = paper
         self._last: dict[str, str] = {}
         self._hops: dict[int, Seconds] = {}  # by action, from its request to its answer
 
@@ -94,5 +132,7 @@ class Log:
         return news
 
     def _write(self, entry: Entry) -> None:
-        self._stream.write(self._layout(entry) + "\n")
-        self._stream.flush()
+        """Write a line; where nobody reads any more, work goes on unheard."""
+        with suppress(OSError):
+            self._paper.write(self._layout(entry) + "\n")
+            self._paper.flush()

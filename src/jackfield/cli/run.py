@@ -81,19 +81,19 @@ def run(given: Given) -> int:
         click.echo(f"jackfield run: {error}", err=True)
         return UNUSABLE
     except (Refused, BaseExceptionGroup) as error:
-        if any(not isinstance(one, Refused) for one in _leaves(error)):
+        if any(not isinstance(one, Refused) for one in leaves(error)):
             raise
-        for refusal in _leaves(error):
+        for refusal in leaves(error):
             click.echo(f"jackfield run: {refusal}", err=True)
         return FAILED
     return OK
 
 
-def _leaves(error: BaseException) -> list[BaseException]:
-    """The errors of a group of groups."""
+def leaves(error: BaseException) -> list[BaseException]:
+    """Return the errors of a group of groups."""
     if not isinstance(error, BaseExceptionGroup):
         return [error]
-    return [leaf for one in error.exceptions for leaf in _leaves(one)]
+    return [leaf for one in error.exceptions for leaf in leaves(one)]
 
 
 def read_policy(path: Path) -> Policy:
@@ -142,7 +142,7 @@ class _Process:
             asyncio.get_running_loop().add_signal_handler(number, ended.set)
         async with AsyncExitStack() as stack:
             cluster = await stack.enter_async_context(KubeCluster(self._connection, "jackfield"))
-            lines = {one.name: fabric.load(one, os.environ) for one in self._fabrics}
+            lines = {one.name: fabric.load(one, os.environ, self._clock) for one in self._fabrics}
             fabrics: dict[FabricName, Fabric] = {
                 name: await stack.enter_async_context(line) for name, line in lines.items()
             }

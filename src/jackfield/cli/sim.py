@@ -8,6 +8,8 @@ from pathlib import Path
 import click
 
 from jackfield.cli import output
+from jackfield.cli.run import leaves
+from jackfield.ports import Refused
 from jackfield.sim import play, story
 from jackfield.sim import scenario as scenarios
 from jackfield.sim.world import SimWorld
@@ -30,5 +32,13 @@ def run(path: Path, seed: int, *, as_json: bool, everything: bool) -> int:
 
     if not as_json:
         click.echo(f"{scenario.title or path.name} (seed {seed})\n\n{story.HEADER}")
-    outcome = play.perform(scenario, seed, listen)
+    try:
+        outcome = play.perform(scenario, seed, listen)
+    except BaseExceptionGroup as group:
+        refusals = leaves(group)
+        if any(not isinstance(one, Refused) for one in refusals):
+            raise
+        for one in refusals:  # a name, an amount or an expression that no API server would take
+            click.echo(f"{path}: {one}", err=True)
+        return output.UNUSABLE
     return output.end(outcome, json=as_json)

@@ -8,6 +8,7 @@ import os
 import random
 import secrets
 import signal
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from importlib import resources
@@ -21,16 +22,16 @@ from jackfield import fabric
 from jackfield.cli import kubeconfigs, output
 from jackfield.cli import run as configuration
 from jackfield.cli.clock import WallClock
-from jackfield.cli.log import LAYOUTS, Log
+from jackfield.cli.log import LAYOUTS, Kept, Log
 from jackfield.cluster import bootstrap
 from jackfield.cluster.face import certificates
 from jackfield.cluster.face.api import Api
 from jackfield.cluster.face.server import LOOPBACK, ApiServer, Gate
 from jackfield.cluster.store import Store
-from jackfield.model.names import FabricName, Seconds
+from jackfield.model.names import NEVER, FabricName, Seconds
 from jackfield.model.node import Node
 from jackfield.model.policy import DRIVER
-from jackfield.ports import Clock, Fabric, PortError
+from jackfield.ports import Clock, Fabric, PortError, Refused
 from jackfield.sim import scenario as scenarios
 from jackfield.sim.chance import Chance
 from jackfield.sim.setting import Class, Nodes, Setting
@@ -74,18 +75,30 @@ def run(wanted: Wanted) -> int:
         return output.UNUSABLE
     try:
         setting, managers = _setting(wanted), _managers(wanted)
-        with _listener(wanted.log) as log:
-            asyncio.run(_run(wanted, setting, managers, log))
+        with _paper(wanted.log) as paper:
+            asyncio.run(_run(_Cluster(wanted, setting, managers, paper)))
     except (scenarios.BadScenarioError, configuration.Unusable, fabric.BadFabric) as error:
-        click.echo(f"jackfield up: {error}", err=True)
-        return output.UNUSABLE
-    except PortError as error:
-        click.echo(f"jackfield up: a fabric manager cannot be used: {error}", err=True)
-        return output.FAILED
-    except OSError as error:
-        click.echo(f"jackfield up: {LOOPBACK}:{wanted.port} cannot be used: {error.strerror}", err=True)
-        return output.FAILED
+        return _told(output.UNUSABLE, error)
+    except (_NotServedError, PortError, OSError) as error:
+        return _told(output.FAILED, error)
+    except BaseExceptionGroup as group:
+        leaves = configuration.leaves(group)
+        if all(isinstance(one, Refused) for one in leaves):
+            return _told(output.UNUSABLE, *leaves)
+        if all(isinstance(one, OSError) for one in leaves):
+            return _told(output.FAILED, *leaves)
+        raise
     return output.OK
+
+
+def _told(code: int, *errors: BaseException) -> int:
+    for error in errors:
+        click.echo(f"jackfield up: {error}", err=True)
+    return code
+
+
+class _NotServedError(Exception):
+    """The API cannot be served where it should be."""
 
 
 def _setting(wanted: Wanted) -> Setting:
@@ -112,35 +125,66 @@ def _managers(wanted: Wanted) -> tuple[fabric.FabricSettings, ...]:
 
 
 @contextmanager
-def _listener(layout: str) -> Iterator[Log]:
-    """Whoever hears what the controllers do."""
+def _paper(layout: str) -> Iterator[Kept]:
+    """What the controllers' steps are written on; they are shown after the greeting."""
     if layout in LAYOUTS:
-        yield Log(layout)
+        yield Kept(sys.stdout)
         return
     with Path(os.devnull).open("w") as nobody:
-        yield Log("text", nobody)
+        yield Kept(nobody)
 
 
-async def _run(
-    wanted: Wanted, setting: Setting, managers: tuple[fabric.FabricSettings, ...], log: Log
-) -> None:
+class _Cluster(msgspec.Struct, frozen=True):
+    """What is to be brought up, and who hears of it."""
+
+    wanted: Wanted
+    setting: Setting
+    managers: tuple[fabric.FabricSettings, ...]
+    paper: Kept
+
+
+async def _run(cluster: _Cluster) -> None:
+    """Bring it up and keep it so until somebody ends it, at whatever point that is."""
+    loop = asyncio.get_running_loop()
     ended = endings()
-    clock = WallClock()
+    life, leaving = loop.create_task(_live(cluster)), loop.create_task(ended.wait())
+    await asyncio.wait((life, leaving), return_when=asyncio.FIRST_COMPLETED)
+    leaving.cancel()
+    if not life.done():
+        life.cancel()
+        await asyncio.wait((life,))
+    if not life.cancelled():
+        life.result()
+    click.echo("gone, and all its objects with it", err=True)
+
+
+async def _live(cluster: _Cluster) -> None:
+    clock, wanted = WallClock(), cluster.wanted
     store = new_store(clock)
     async with AsyncExitStack() as stack:
         fabrics = {
-            one.name: await stack.enter_async_context(fabric.load(one, os.environ)) for one in managers
+            one.name: await stack.enter_async_context(fabric.load(one, os.environ, clock))
+            for one in cluster.managers
         }
-        setting = await _with_machines(setting, fabrics)
-        server = await stack.enter_async_context(serving(store, clock, wanted.port))
+        setting = await _with_machines(cluster.setting, fabrics)
+        server = await _served(stack, serving(store, clock, wanted.port))
         outside = Outside(store, server.gate.certificates.authority.decode(), fabrics)
         chance = Chance(secrets.randbits(32))
+        log = Log(wanted.log if wanted.log in LAYOUTS else "text", cluster.paper)
         await stack.enter_async_context(SimWorld(setting, clock, chance, log, outside))
         await _settled(store, clock)
         path = stack.enter_context(kubeconfigs.appearing(wanted.kubeconfig, way_in(server)))
         click.echo(_greeting(setting, tuple(fabrics), path, wanted.seconds))
-        await _stay(ended, wanted.seconds)
-    click.echo("gone, and all its objects with it", err=True)
+        cluster.paper.hand_out()
+        await clock.sleep(Seconds(wanted.seconds or NEVER))
+        click.echo(f"ended after {wanted.seconds} s, as asked", err=True)
+
+
+async def _served(stack: AsyncExitStack, server: ApiServer) -> ApiServer:
+    try:
+        return await stack.enter_async_context(server)
+    except OSError as error:
+        raise _NotServedError(f"{LOOPBACK}:{server.gate.port} cannot be used: {error.strerror}") from error
 
 
 async def _settled(store: Store, clock: Clock) -> None:
@@ -197,14 +241,6 @@ def way_in(server: ApiServer) -> bytes:
 
 def _wrong(what: str) -> None:
     click.echo(f"a mistake of ours, which is worth a report: {what}", err=True)
-
-
-async def _stay(ended: asyncio.Event, seconds: int | None) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await ended.wait()
-    except TimeoutError:
-        click.echo(f"ended after {seconds} s, as asked", err=True)
 
 
 def _greeting(

@@ -37,14 +37,14 @@ class Mirror:
         except PortError:
             return
         now = {one.id: one for one in inventory.devices if one.node}
-        for device in (*self._attached.values(),):
+        before, self._attached = self._attached, now
+        for device in before.values():
             found = now.get(device.id)
             if found is None or found.node != device.node:
-                del self._attached[device.id]
                 self._tell(device, present=False)
         for device in now.values():
-            if device.id not in self._attached:
-                self._attached[device.id] = device
+            known = before.get(device.id)
+            if known is None or known.node != device.node:
                 self._tell(device, present=True)
 
     def _tell(self, device: FabricDevice, *, present: bool) -> None:

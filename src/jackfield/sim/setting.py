@@ -4,6 +4,7 @@ Knows values only. Must not know how they come to life.
 """
 
 from collections.abc import Mapping
+from typing import Annotated
 
 import msgspec
 
@@ -13,12 +14,14 @@ from jackfield.sim.chance import Distribution, Fixed
 from jackfield.sim.host import HostSpec
 from jackfield.sim.spec import FabricSpec
 
+Count = Annotated[int, msgspec.Meta(ge=0)]
+
 
 class LocalDevices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Devices that a node has of its own; no fabric knows of them."""
 
     driver: str
-    count: int = 1
+    count: Count = 1
     attributes: Mapping[str, str] = {}
     capacity: Mapping[str, str] = {}
 
@@ -27,14 +30,14 @@ class Nodes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """So many alike nodes; one of a count of 1 is called by the name alone."""
 
     name: str
-    count: int = 1
+    count: Count = 1
     cpu: str = "16"
     memory: str = "64Gi"
     pods: str = "110"
     labels: Mapping[str, str] = {}
     fabric: FabricName = FabricName("")
     """The fabric they are machines of; none if empty."""
-    slots: int = 8
+    slots: Count = 8
     local: tuple[LocalDevices, ...] = ()
 
     def names(self) -> tuple[str, ...]:

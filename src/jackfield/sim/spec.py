@@ -4,6 +4,7 @@ Knows values only. Must not know how they come to life.
 """
 
 from collections.abc import Mapping
+from typing import Annotated
 
 import msgspec
 
@@ -16,7 +17,7 @@ class Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """So many devices of a model behind one switch."""
 
     model: ModelName
-    count: int
+    count: Annotated[int, msgspec.Meta(ge=0)]
     switch: str = ""
     type: str = "gpu"
     attributes: Mapping[str, str] = {}

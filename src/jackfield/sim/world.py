@@ -61,6 +61,7 @@ class SimWorld:
         for name, fabric in outside.fabrics.items():
             self.hardware.mirror(name, fabric)
         self._tasks: list[asyncio.Task[None]] = []
+        self._controllers_task: asyncio.Task[None] | None = None
         self._make_cluster(chance)
         self._make_controllers()
 
@@ -109,12 +110,15 @@ class SimWorld:
         await self._running.__aexit__(kind, error, trace)
 
     def _stop(self) -> None:
-        for task in (*self._tasks, self._controllers_task):
+        for task in self._tasks:
             task.cancel()
+        if self._controllers_task is not None:
+            self._controllers_task.cancel()
 
     def restart_controllers(self) -> None:
         """Kill our controllers where they stand, and start new ones that remember nothing."""
         self.client.kill()  # the handle to the world goes first, so that nothing tidies up
-        self._controllers_task.cancel()
+        if self._controllers_task is not None:
+            self._controllers_task.cancel()
         self._make_controllers()
         self._controllers_task = self._group.create_task(self.controllers.run(app.KINDS))

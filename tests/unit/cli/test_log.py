@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from jackfield.cli.log import LAYOUTS, REMEMBERED_MAX, Log
+from jackfield.cli.log import LAYOUTS, REMEMBERED_MAX, Kept, Log
 from jackfield.model.composition import ResourceState
 from jackfield.model.names import Key, Seconds, Version
 from jackfield.model.plan import LabelNode, MarkState, Phase, Waiting
@@ -155,3 +155,31 @@ def test_every_line_is_out_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     Log("text", stream).note(AT, "here")
     assert stream.out == f"{TIME} jackfield Note: here\n"
     assert capsys.readouterr().out == ""
+
+
+class Torn:
+    """Paper that cannot be written on any more, as of a program that has ended."""
+
+    def write(self, text: str, /) -> None:
+        raise BrokenPipeError(text)
+
+    def flush(self) -> None:
+        raise AssertionError
+
+
+def test_where_nobody_reads_any_more_work_goes_on() -> None:
+    Log("text", Torn()).note(AT, "here")
+
+
+def test_what_is_kept_is_read_when_it_is_handed_out_and_not_before() -> None:
+    stream = io.StringIO()
+    paper = Kept(stream)
+    log = Log("json", paper)
+    log.note(AT, "first")
+    assert stream.getvalue() == ""
+    paper.hand_out()
+    log.note(AT, "second")
+    assert [json.loads(line)["because"] for line in stream.getvalue().splitlines()] == [
+        "first",
+        "second",
+    ]

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -79,6 +80,27 @@ def test_a_world_that_cannot_be_is_refused_with_its_place(tmp_path: Path, text: 
     assert str(world) in done.output
 
 
+@pytest.mark.parametrize("command", ["up --world", "sim"])
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("classes: [{name: gpu, expression: device.foo}]", "undefined field 'foo'"),
+        ("classes: [{name: Gp U}]", 'DeviceClass.resource.k8s.io "Gp U" is invalid: metadata.name'),
+        ("nodes: [{name: N_1}]", 'Node "N_1" is invalid: metadata.name'),
+        ("nodes: [{name: n, cpu: lots}]", "quantities must match"),
+        ("nodes: [{name: n, count: -1}]", "Expected `int` >= 0"),
+    ],
+)
+def test_a_world_that_no_server_takes_is_refused_in_its_words(
+    tmp_path: Path, command: str, setting: str, said: str
+) -> None:
+    world = tmp_path / "world.yaml"
+    world.write_text(f"setting: {{{setting}}}")
+    done = CliRunner().invoke(main, [*command.split(), str(world)])
+    assert (done.exit_code, done.exception.__class__) == (2, SystemExit)
+    assert said in done.output
+
+
 def test_a_world_without_nodes_cannot_have_more_of_them(tmp_path: Path) -> None:
     world = tmp_path / "world.yaml"
     world.write_text("setting: {}")
@@ -116,7 +138,50 @@ def test_it_ends_by_itself_and_takes_its_kubeconfig_along(tmp_path: Path) -> Non
     play(scene)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_file_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    mine = tmp_path / "config"
+    mine.write_text("current-context: production\n")
+    done = CliRunner().invoke(main, ["up", f"--kubeconfig={mine}"])
+    assert done.exit_code == 2
+    assert "exists and is not a kubeconfig of this command" in done.output
+    assert mine.read_text() == "current-context: production\n"
+
+
+def test_the_way_in_to_another_that_runs_is_not_taken_away(tmp_path: Path) -> None:
+    async def scene() -> None:
+        kubeconfig, beside = tmp_path / "config", tmp_path / "config.new"
+        beside.write_text("precious")
+        async with running("--kubeconfig", str(kubeconfig), "--log", "off") as first:
+            await until(kubeconfig.exists)
+            before = kubeconfig.read_bytes()
+            async with running("--kubeconfig", str(kubeconfig)) as second:
+                _, said = await second.communicate()
+                assert (second.returncode, b"a cluster that still runs" in said) == (2, True)
+            assert kubeconfig.read_bytes() == before
+            first.kill()
+            await first.communicate()
+        async with running("--kubeconfig", str(kubeconfig), "--for", "1s") as third:
+            await third.communicate()
+            assert third.returncode == 0
+        assert beside.read_text() == "precious"
+
+    play(scene)
+
+
+def test_it_can_be_ended_while_it_comes_up(tmp_path: Path) -> None:
+    async def scene() -> None:
+        port, kubeconfig = free_port(), tmp_path / "config"
+        words = ("--nodes", "3000", "--port", str(port), "--kubeconfig", str(kubeconfig))
+        async with running(*words) as process:
+            await until(lambda: listens(port))
+            process.send_signal(signal.SIGINT)
+            out, said = await process.communicate()
+            assert (process.returncode, out, said) == (0, b"", b"gone, and all its objects with it\n")
+
+    play(scene)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_it_cleanly(tmp_path: Path, number: signal.Signals) -> None:
     async def scene() -> None:
         kubeconfig = tmp_path / "config"
@@ -190,6 +255,18 @@ async def running(
         if process.returncode is None:
             process.kill()
             await process.communicate()
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0
 
 
 async def until(condition: Callable[[], bool]) -> None:

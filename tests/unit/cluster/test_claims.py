@@ -147,7 +147,7 @@ def names(actions: Sequence[claims.Action]) -> list[str]:
 @pytest.mark.parametrize(
     ("state", "others", "expected"),
     [
-        (State(), (), []),
+        (State(), (), ["Complain"]),
         (State(), (TEMPLATE,), ["Create"]),
         (State(), (TEMPLATE, claim(Claim(name="p-gpu-x", made=True))), ["Merge"]),
         (State(noted="p-gpu-x"), (TEMPLATE, claim(Claim(name="p-gpu-x", made=True))), []),

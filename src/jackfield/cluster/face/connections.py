@@ -5,6 +5,7 @@ nothing, or says it one letter at a time, is cut off; one that comes on top of t
 """
 
 import asyncio
+import errno
 import logging
 import resource
 import socket
@@ -90,8 +91,14 @@ class Door(socket.socket):
     @classmethod
     def opened(cls, address: str, port: int, most: int) -> Self:
         """Return a door at an address; fewer are let in where this process may not have so many files."""
+        files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        if files <= FILES_KEPT:
+            words = (
+                f"this process may open only {files} files; raise that (ulimit -n) to more than {FILES_KEPT}"
+            )
+            raise OSError(errno.EMFILE, words)
         door = cls(socket.AF_INET, socket.SOCK_STREAM)
-        door.most = min(most, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - FILES_KEPT)
+        door.most = min(most, files - FILES_KEPT)
         try:
             door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             door.bind((address, port))

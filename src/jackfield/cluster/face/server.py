@@ -196,15 +196,15 @@ class ApiServer:
         until = self._clock.now() + min(
             watch.asked.seconds or self._limits.watch_seconds, self._limits.watch_seconds_max
         )
-        bookmark_at = self._clock.now() + BOOKMARK_SECONDS
+        bookmark_at = self._clock.now() + BOOKMARK_SECONDS if watch.asked.bookmarks else until
         while not watch.behind and (now := self._clock.now()) < until:
             lines = watch.lines(now)
-            if not lines and watch.asked.bookmarks and now >= bookmark_at and watch.caught_up:
+            if not lines and now >= bookmark_at:
                 lines, bookmark_at = self._hub.bookmark(watch), now + BOOKMARK_SECONDS
             if lines:
                 await self._write_in_time(response, lines)
-            elif watch.caught_up:
-                await watch.wait(Seconds(max(0.0, min(until, bookmark_at) - now)))
+            else:
+                await watch.wait(Seconds(min(until, bookmark_at) - now))
 
     async def _write_in_time(self, response: web.StreamResponse, lines: bytes) -> None:
         async with asyncio.timeout(self._limits.read_seconds):

@@ -46,7 +46,14 @@ class Release(msgspec.Struct, frozen=True):
     claim: ResourceClaim
 
 
-Action = Create | Delete | Merge | Release
+class Complain(msgspec.Struct, frozen=True):
+    """Tell whoever made the pod what it lacks."""
+
+    pod: Pod
+    words: str
+
+
+Action = Create | Delete | Merge | Release | Complain
 
 
 class Heard(Protocol):
@@ -86,15 +93,20 @@ def pod_actions(pod: Pod, heard: Heard) -> tuple[Action, ...]:
     return (*_claims_to_make(pod, heard), *_claims_to_note(pod, heard), *_reservations(pod, heard))
 
 
-def _claims_to_make(pod: Pod, heard: Heard) -> tuple[Create, ...]:
+def _claims_to_make(pod: Pod, heard: Heard) -> tuple[Create | Complain, ...]:
     made = {one.metadata.annotations.get(POD_CLAIM_NAME) for one in _living_claims(pod, heard)}
     wanted = (one for one in pod.spec.resource_claims if one.resource_claim_template_name)
     missing = (one for one in wanted if one.name not in made)
-    return tuple(
-        Create(_claim(pod, reference, template))
-        for reference in missing
-        if (template := heard.template(Key(pod.key.namespace, reference.resource_claim_template_name)))
-    )
+    return tuple(_claim_to_make(pod, reference, heard) for reference in missing)
+
+
+def _claim_to_make(pod: Pod, reference: PodResourceClaim, heard: Heard) -> Create | Complain:
+    name = reference.resource_claim_template_name
+    template = heard.template(Key(pod.key.namespace, name))
+    if template is not None:
+        return Create(_claim(pod, reference, template))
+    absent = f'resourceclaimtemplate.resource.k8s.io "{name}" not found'
+    return Complain(pod, f'PodResourceClaim {reference.name}: resource claim template "{name}": {absent}')
 
 
 def _living_claims(pod: Pod, heard: Heard) -> tuple[ResourceClaim, ...]:

@@ -180,6 +180,8 @@ class ControllerManager:
                 await self._cluster.delete(kind, key, version, grace_seconds=0 if at_once else None)
             case claims.Release(claim=claim):
                 await self._release(claim)
+            case claims.Complain(pod=pod, words=words):
+                await self._recorder.tell(pod, CREATION_FAILED, words, WARNING)
             case Merge():
                 self._put(await self._cluster.write(action))
 
