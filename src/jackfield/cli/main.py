@@ -12,6 +12,7 @@ import click
 from jackfield import __version__
 from jackfield.cli.dev import dev, duration
 from jackfield.cli.dra import dra
+from jackfield.cli.fabric import fabric
 
 SEED = click.option(
     "--seed",
@@ -43,6 +44,7 @@ def main() -> None:
 
 main.add_command(dev)
 main.add_command(dra)
+main.add_command(fabric)
 
 
 @main.command(short_help="Watch a pod get a GPU that no node had.")

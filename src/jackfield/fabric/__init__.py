@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Final, Protocol, Self
 
-from jackfield.fabric.native import NativeFabric
-from jackfield.fabric.settings import BadFabric, FabricSettings, Token, faults, parse, token
-from jackfield.ports import Fabric
+from jackfield.fabric import native
+from jackfield.fabric.settings import BadFabric, FabricSettings, faults, parse
+from jackfield.fabric.vendors import fsas_cm, fsas_fm
+from jackfield.ports import Clock, Fabric
 
 __all__ = ["TYPES", "BadFabric", "FabricSettings", "Line", "load", "parse"]
 
@@ -24,11 +25,15 @@ class Line(Fabric, Protocol):
     ) -> None: ...
 
 
-TYPES: Final[Mapping[str, Callable[[FabricSettings, Token], Line]]] = {"native": NativeFabric}
+TYPES: Final[Mapping[str, Callable[[FabricSettings, Mapping[str, str], Clock], Line]]] = {
+    "native": native.connect,
+    "fsas-fm": fsas_fm.connect,
+    "fsas-cm": fsas_cm.connect,
+}
 """The ways to speak to a manager, by the word in the settings."""
 
 
-def load(settings: FabricSettings, environment: Mapping[str, str]) -> Line:
+def load(settings: FabricSettings, environment: Mapping[str, str], clock: Clock) -> Line:
     """Return the line to a fabric's manager; nothing is sent yet. Raises BadFabric naming fabric and setting."""
     connect = TYPES.get(settings.type)
     wrong = list(faults(settings))
@@ -37,6 +42,6 @@ def load(settings: FabricSettings, environment: Mapping[str, str]) -> Line:
     if connect is None or wrong:
         raise BadFabric("\n".join(f"fabric {settings.name}: {one}" for one in wrong))
     try:
-        return connect(settings, token(settings, environment))
+        return connect(settings, environment, clock)
     except BadFabric as error:
         raise BadFabric(f"fabric {settings.name}: {error}") from error

@@ -1,34 +1,38 @@
 """A manager that speaks our own protocol, `codec.native`: the Fabric port over HTTP.
 
-Knows HTTP, and what a connection may do to a call. Must not know what an order is for. Every call ends within its
-time-out; what that leaves open is asked about again, which the port allows. An attach is sent once per call: the
-library repeats no POST, and whoever gets no answer looks again.
+Knows the three calls of the protocol. Must not know what an order is for. Every call ends within its time-out; what
+that leaves open is asked about again, which the port allows. An attach is sent once per call: whoever gets no answer
+looks again.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
-import aiohttp
 import msgspec
 
-import jackfield
 from jackfield.codec import native
-from jackfield.fabric.settings import FabricSettings, Token, tls
+from jackfield.fabric.http import Answer, Request, Wire
+from jackfield.fabric.settings import FabricSettings, Token, options, token
 from jackfield.model.fabric import Inventory, Order, Progress
 from jackfield.model.names import Seconds
-from jackfield.ports import PortError, Refused, Retry
+from jackfield.ports import Clock, Refused, Retry
 
 T = TypeVar("T")
 
-CONNECTIONS_MAX: Final = 16
-"""Calls to one manager at a time."""
 WAITS_MAX: Final = 8
 """Calls whose answer may be held back at a time; the others must not wait for a connection because of them."""
-ANSWER_BYTES_MAX: Final = 64 * 2**20
-CERTIFICATE_AGAIN: Final = Seconds(10.0)
-"""When a manager is asked again that could not be recognised."""
+
+
+class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """There are none."""
+
+
+def connect(settings: FabricSettings, environment: Mapping[str, str], _: Clock) -> "NativeFabric":
+    """Return the line to the manager. Raises BadFabric."""
+    options(settings, Options)
+    return NativeFabric(settings, token(settings, environment))
 
 
 class NativeFabric:
@@ -37,9 +41,7 @@ class NativeFabric:
     def __init__(self, settings: FabricSettings, token: Token) -> None:
         self._settings = settings
         self._token = token
-        self._tls = tls(settings)
-        self._base = settings.url.rstrip("/")
-        self._session: aiohttp.ClientSession | None = None
+        self._wire = Wire(settings, f"{native.JSON}, {native.PROBLEM_JSON}")
         self._shown: Inventory | None = None
         self._tag = ""
         self._waits = 0
@@ -53,9 +55,7 @@ class NativeFabric:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        await self._wire.close()
 
     # --- the port
 
@@ -68,9 +68,9 @@ class NativeFabric:
         shown = self._understood(native.inventory, answer.body)
         if shown.fabric != self._settings.name:
             raise Refused(
-                f"{self._base} shows fabric {shown.fabric!r} where {self._settings.name!r} was asked for"
+                f"{self._wire.base} shows fabric {shown.fabric!r} where {self._settings.name!r} was asked for"
             )
-        self._shown, self._tag = shown, answer.tag
+        self._shown, self._tag = shown, answer.headers.get("etag", "")
         return shown
 
     async def attach(self, order: Order) -> Progress:
@@ -95,77 +95,19 @@ class NativeFabric:
             self._waits -= 1
         return self._understood(native.progress, answer.body)
 
-    async def _call(self, method: str, verb: str, body: bytes, headers: dict[str, str]) -> "_Answer":
+    async def _call(self, method: str, verb: str, body: bytes, headers: dict[str, str]) -> Answer:
         token = self._token()
-        failure: PortError
-        try:
-            proof = {"Authorization": f"Bearer {token.reveal()}"} if token.reveal() else {}
-            return await self._answer(method, verb, body, headers | proof)
-        except TimeoutError:
-            failure = Retry(f"no answer within {self._settings.call_timeout_seconds:g} s")
-        except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
-            failure = Retry(f"the manager cannot be recognised: {error}", CERTIFICATE_AGAIN)
-        except aiohttp.ClientResponseError as error:
-            failure = Retry(f"the answer is not HTTP: {error.message or type(error).__name__}")
-        except (aiohttp.ClientError, OSError) as error:
-            failure = Retry(str(error) or type(error).__name__)
-        # Raised out here, unchained: the library's errors hold the request's headers, and with them the token.
-        raise self._named(failure)
-
-    async def _answer(self, method: str, verb: str, body: bytes, headers: dict[str, str]) -> "_Answer":
-        async with self._opened().request(
-            method,
-            f"{self._base}{native.path(self._settings.name, verb)}",
-            data=body or None,
-            headers=headers,
-            allow_redirects=False,
-        ) as response:
-            read = await self._read(response)
-            if response.status in {HTTPStatus.OK, HTTPStatus.NOT_MODIFIED}:
-                return _Answer(response.status, response.headers.get("ETag", ""), read)
-            raise self._named(native.error(response.status, read, response.headers.get("Retry-After", "")))
-
-    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
-        chunks: list[bytes] = []
-        size = 0
-        async for chunk in response.content.iter_any():
-            chunks.append(chunk)
-            size += len(chunk)
-            if size > ANSWER_BYTES_MAX:
-                raise self._named(Retry(f"the answer is larger than {ANSWER_BYTES_MAX >> 20} MiB"))
-        return b"".join(chunks)
-
-    def _opened(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            connector = (
-                aiohttp.TCPConnector(limit=CONNECTIONS_MAX)
-                if self._tls is None
-                else aiohttp.TCPConnector(limit=CONNECTIONS_MAX, ssl=self._tls)
-            )
-            self._session = aiohttp.ClientSession(
-                connector=connector,
-                cookie_jar=aiohttp.DummyCookieJar(),
-                headers={
-                    "User-Agent": f"jackfield/{jackfield.__version__}",
-                    "Accept": f"{native.JSON}, {native.PROBLEM_JSON}",
-                },
-                timeout=aiohttp.ClientTimeout(total=self._settings.call_timeout_seconds),
-            )
-        return self._session
+        proof = {"Authorization": f"Bearer {token.reveal()}"} if token.reveal() else {}
+        path = native.path(self._settings.name, verb)
+        answer = await self._wire.call(Request(method, path, body, headers | proof, secrets=(token,)))
+        if answer.status in {HTTPStatus.OK, HTTPStatus.NOT_MODIFIED}:
+            return answer
+        failure = native.error(answer.status, answer.body, answer.headers.get("retry-after", ""))
+        raise self._wire.named(failure, (token,))
 
     def _understood(self, decode: Callable[[bytes], T], body: bytes) -> T:
         try:
             return decode(body)
         except native.BadMessage as error:
-            raise self._named(Retry(f"the answer is not understood: {error}", native.BUG_AFTER)) from error
-
-    def _named(self, failure: PortError) -> PortError:
-        """Return the failure with the manager's address, which is where one looks first."""
-        failure.args = (f"{self._base}: {failure}",)
-        return failure
-
-
-class _Answer(msgspec.Struct, frozen=True):
-    status: int
-    tag: str
-    body: bytes
+            unclear = Retry(f"the answer is not understood: {error}", native.BUG_AFTER)
+            raise self._wire.named(unclear) from error

@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Callable, Mapping
 from ipaddress import ip_address
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 import msgspec
@@ -15,6 +16,8 @@ import yaml
 
 from jackfield.model.names import FabricName, Seconds
 from jackfield.ports import Retry
+
+T = TypeVar("T")
 
 CALL_TIMEOUT_MAX = Seconds(60.0)
 TOKEN_AGAIN = Seconds(5.0)
@@ -44,6 +47,8 @@ class FabricSettings(msgspec.Struct, frozen=True, rename="camel", forbid_unknown
     """Whether the manager's certificate is not looked at, or there is none: only where nobody else listens."""
     call_timeout_seconds: Seconds = Seconds(2.0)
     """How long an answer may take; long work is asked about again, so this is short."""
+    options: Mapping[str, object] = {}
+    """What only this type of manager needs to know; each type checks its own."""
 
 
 class Secret:
@@ -85,6 +90,15 @@ def parse(text: str, source: str) -> tuple[FabricSettings, ...]:
     if wrong:
         raise BadFabric("\n".join(f"{source}: {one}" for one in wrong))
     return found
+
+
+def options(settings: FabricSettings, kind: type[T]) -> T:
+    """Return the options of a type as it knows them. Raises BadFabric naming the option."""
+    try:
+        return msgspec.convert(settings.options, kind)
+    except msgspec.ValidationError as error:
+        message, _, where = str(error).partition(" - at `$")
+        raise BadFabric(f"options{where.rstrip('`')}: {message}") from None
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -149,7 +149,7 @@ class Face:
             return _problem(told, {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {})
 
     def _allowed(self, request: web.Request) -> bool:
-        shown = request.headers.get("Authorization", "").encode()
+        shown = request.headers.get("Authorization", "").encode(errors="replace")
         return hmac.compare_digest(shown, f"Bearer {self._token.reveal()}".encode())
 
 

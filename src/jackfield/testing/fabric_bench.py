@@ -90,6 +90,7 @@ class Trial:
         before = {device.id for node in self.bench.nodes for device in await self.attached(node)}
         answers = [await self.ask(self.fabric.attach, order) for order in orders]
         ended = {at: answer for at, answer in enumerate(answers) if not isinstance(answer, Working)}
+        before.update(answer.device for answer in ended.values() if isinstance(answer, Done))
         until = self.bench.clock.now() + self.traits.call_timeout
         while len(ended) < len(orders) and self.bench.clock.now() <= until:
             for at, order in enumerate(orders):

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import trustme
 
-from jackfield.fabric.native import ANSWER_BYTES_MAX, CERTIFICATE_AGAIN, NativeFabric
+from jackfield.fabric.http import ANSWER_BYTES_MAX, CERTIFICATE_AGAIN
+from jackfield.fabric.native import NativeFabric
 from jackfield.model.fabric import Done, Inventory
 from jackfield.model.names import PhysicalID
 from jackfield.ports import Conflict, Gone, PortError, Refused, Retry

@@ -10,6 +10,7 @@ from jackfield import fabric
 from jackfield.fabric.settings import BadFabric, FabricSettings, Secret, faults, parse, tls, token
 from jackfield.model.names import FabricName, Seconds
 from jackfield.ports import Retry
+from unit.sim.hasty import Hasty
 
 PLAIN = FabricSettings(FabricName("rack-a"), "native", "https://manager.example.com:8443/base")
 HUSH = "hush-hush-hush"
@@ -118,15 +119,20 @@ def test_what_is_wrong_is_named(settings: FabricSettings, said: tuple[str, ...])
 
 
 def test_loading_names_fabric_and_setting() -> None:
-    with pytest.raises(BadFabric, match=r"^fabric rack-a: type: 'carrier-pigeon' is none of native$"):
-        fabric.load(changed(type="carrier-pigeon"), {})
+    with pytest.raises(
+        BadFabric, match=r"^fabric rack-a: type: 'carrier-pigeon' is none of native, fsas-fm, fsas-cm$"
+    ):
+        fabric.load(changed(type="carrier-pigeon"), {}, Hasty())
     with pytest.raises(BadFabric, match=r"^fabric rack-a: url: must be .*"):
-        fabric.load(changed(url="m"), {})
+        fabric.load(changed(url="m"), {}, Hasty())
     with pytest.raises(BadFabric, match=r"^fabric rack-a: tokenVariable: A_VARIABLE is not set$"):
-        fabric.load(changed(token_variable=VARIABLE), {VARIABLE: " "})
+        fabric.load(changed(token_variable=VARIABLE), {VARIABLE: " "}, Hasty())
     with pytest.raises(BadFabric, match=r"^fabric rack-a: caFile: /no/such/file cannot be used: "):
-        fabric.load(changed(ca_file="/no/such/file"), {})
-    assert repr(fabric.load(PLAIN, {})) == "NativeFabric('rack-a', 'https://manager.example.com:8443/base')"
+        fabric.load(changed(ca_file="/no/such/file"), {}, Hasty())
+    assert (
+        repr(fabric.load(PLAIN, {}, Hasty()))
+        == "NativeFabric('rack-a', 'https://manager.example.com:8443/base')"
+    )
 
 
 # --- tokens
@@ -161,7 +167,7 @@ def test_a_token_that_cannot_stand_in_a_header_is_refused_and_not_shown(text: st
     path.write_text(text)
     for settings in (changed(token_file=str(path)), changed(token_variable=VARIABLE)):
         with pytest.raises(BadFabric) as caught:
-            fabric.load(settings, {VARIABLE: text})
+            fabric.load(settings, {VARIABLE: text}, Hasty())
         assert HUSH not in "".join(traceback.format_exception(caught.value))
         assert "has characters that no token has" in str(caught.value)
 
@@ -198,3 +204,73 @@ def test_a_file_without_certificates_is_refused(tmp_path: Path) -> None:
     path.write_text("no certificate")
     with pytest.raises(BadFabric, match=r"^caFile: .*ca.pem cannot be used"):
         tls(changed(ca_file=str(path)))
+
+
+# --- options of a type
+
+
+FSAS: dict[str, object] = {"tenant": "t-1", "models": [{"name": "A100"}], "credentialsPrefix": "RACK_A_"}
+CREDENTIALS = {
+    f"RACK_A_{name}": HUSH for name in ("REALM", "CLIENT_ID", "CLIENT_SECRET", "USERNAME", "PASSWORD")
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "said"),
+    [
+        ("native", {"tenant": "t"}, "options: Object contains unknown field `tenant`"),
+        ("fsas-fm", {}, "options: Object missing required field `tenant`"),
+        ("fsas-cm", FSAS, "options: Object missing required field `cluster`"),
+        ("fsas-fm", {**FSAS, "cluster": "c"}, "options: Object contains unknown field `cluster`"),
+        ("fsas-fm", {**FSAS, "tenant": "../x"}, "options.tenant: Expected `str` matching regex"),
+        ("fsas-fm", {**FSAS, "models": []}, "options.models: Expected `array` of length"),
+        (
+            "fsas-fm",
+            {**FSAS, "models": [{"nam": "A100"}]},
+            "options.models[0]: Object contains unknown field `nam`",
+        ),
+        ("fsas-fm", {**FSAS, "models": [{"name": "A"}, {"name": "A"}]}, "options.models: two have one name"),
+        (
+            "fsas-fm",
+            {**FSAS, "machines": {"a": "m", "b": "M"}},
+            "options.machines: two nodes are one machine",
+        ),
+        ("fsas-fm", {**FSAS, "slots": 0}, "options.slots: Expected `int` >= 1"),
+        ("fsas-fm", {**FSAS, "effectSeconds": 0}, "options.effectSeconds: Expected `float` > 0.0"),
+        ("fsas-fm", {**FSAS, "grant": "magic"}, "options.grant: Invalid enum value 'magic'"),
+        (
+            "fsas-fm",
+            {**FSAS, "credentialsDirectory": "/d"},
+            "options: exactly one of credentialsDirectory and",
+        ),
+        ("fsas-fm", {**FSAS, "credentialsPrefix": "B_"}, "options.credentialsPrefix: B_REALM, B_CLIENT_ID, "),
+        (
+            "fsas-fm",
+            {**FSAS, "credentialsPrefix": "", "credentialsDirectory": "/no/such"},
+            "options.credentialsDirectory: /no/such/realm cannot be read: No such file or directory",
+        ),
+    ],
+)
+def test_every_type_checks_its_own_options(kind: str, options: dict[str, object], said: str) -> None:
+    with pytest.raises(BadFabric) as caught:
+        fabric.load(changed(type=kind, options=options), CREDENTIALS, Hasty())
+    assert str(caught.value).startswith(f"fabric rack-a: {said}")
+    assert HUSH not in "".join(traceback.format_exception(caught.value))
+
+
+def test_tokens_of_fsas_come_from_its_own_id_manager() -> None:
+    with pytest.raises(
+        BadFabric, match=r"^fabric rack-a: tokenFile, tokenVariable: tokens come from id_manager"
+    ):
+        fabric.load(changed(type="fsas-fm", options=FSAS, token_variable=VARIABLE), CREDENTIALS, Hasty())
+
+
+@pytest.mark.parametrize("kind", ["fsas-fm", "fsas-cm"])
+def test_settings_of_fsas_that_are_right_are_taken(kind: str, tmp_path: Path) -> None:
+    for name in ("realm", "client_id", "client_secret"):
+        (tmp_path / name).write_text(f"{HUSH}\n")
+    more = {"credentialsPrefix": "", "credentialsDirectory": str(tmp_path), "grant": "client_credentials"}
+    options = {**FSAS, **more, **({"cluster": "c-1"} if kind == "fsas-cm" else {})}
+    made = fabric.load(changed(type=kind, options=options), {}, Hasty())
+    assert "https://manager.example.com:8443/base" in repr(made)
+    assert HUSH not in f"{made!r} {vars(made)}"

@@ -298,7 +298,7 @@ def _pod() -> Pod:
 async def _runs(site: Site, url: str, secret: str) -> None:
     """Schedule and control until the pod runs."""
     settings = FabricSettings(RACK, "native", url, token_variable=VARIABLE, call_timeout_seconds=Seconds(5.0))
-    async with fabric.load(settings, {VARIABLE: secret}) as line:
+    async with fabric.load(settings, {VARIABLE: secret}, site.clock) as line:
         world = World(site.client("jackfield"), site.clock, {RACK: line})
         generator = Chance("scheduler").generator
         scheduler = Scheduler(site.cluster.client("scheduler"), site.clock, generator, SchedulerSettings())

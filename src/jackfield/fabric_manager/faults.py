@@ -1,0 +1,172 @@
+"""Faults on demand: what shall go wrong, for which calls, how often.
+
+Knows values, and counts what it is asked about; chance is handed in. Must not know how a fault is brought about: the
+manager and the door do that. A fault is given a name when it is set and stays until it is cleared.
+"""
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from jackfield.model.names import NodeName, OrderID, PhysicalID, Seconds
+
+FAULTS_MAX: Final = 1000
+SECONDS_MAX: Final = Seconds(3600.0)
+STATUS_MIN, STATUS_MAX = 400, 599
+
+
+class Kind(StrEnum):
+    """What goes wrong."""
+
+    FAIL = "fail"
+    """The work fails, with a reason."""
+    HANG = "hang"
+    """The work does not end until the fault is cleared."""
+    WRONG = "wrong"
+    """An attach gets another device than was meant."""
+    VANISH = "vanish"
+    """The device is gone, wherever it was, until the fault is cleared."""
+    ILL = "ill"
+    """The device is shown as not healthy and is not given out."""
+    LOST = "lost"
+    """The call is carried out, and its answer never comes: the connection breaks."""
+    LATE = "late"
+    """The call is carried out, and its answer comes so many seconds later."""
+    STATUS = "status"
+    """The call is not carried out and answered with this status."""
+    UNAUTHORIZED = "unauthorized"
+    """The call is turned away as if its token were not accepted."""
+
+
+STANDING: Final = (Kind.VANISH, Kind.ILL)
+"""States of a device; no call is needed for them."""
+WORK: Final = (Kind.FAIL, Kind.HANG)
+WIRE: Final = (Kind.LOST, Kind.LATE, Kind.STATUS, Kind.UNAUTHORIZED)
+
+
+class Call(msgspec.Struct, frozen=True):
+    """What is about to be done, and to what."""
+
+    face: str
+    verb: str
+    device: PhysicalID = PhysicalID("")
+    node: NodeName = NodeName("")
+    order: OrderID = OrderID("")
+
+
+class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A fault, the calls it is for (all that agree with what is set), and how often."""
+
+    kind: Kind
+    id: str = ""
+    face: str = ""
+    verb: str = ""
+    device: PhysicalID = PhysicalID("")
+    node: NodeName = NodeName("")
+    order: OrderID = OrderID("")
+    after: int = 0
+    """So many calls pass first."""
+    times: int = 0
+    """So many calls are hit then; 0 is all of them."""
+    likely: float = 1.0
+    """How likely a call is hit that would be."""
+    status: int = 503
+    seconds: Seconds = Seconds(0.0)
+    """LATE: how late; STATUS: what Retry-After says."""
+    reason: str = ""
+    seen: int = 0
+    """Calls that agreed so far."""
+
+
+def wrong(fault: Fault) -> str:
+    """Return what is wrong with a fault that somebody wants; empty if it can be set."""
+    if fault.kind in STANDING and not fault.device:
+        return f"{fault.kind} needs a device"
+    if fault.after < 0 or fault.times < 0:
+        return "after and times must not be negative"
+    if not 0 < fault.likely <= 1:
+        return "likely must be more than 0 and at most 1"
+    if not STATUS_MIN <= fault.status <= STATUS_MAX:
+        return f"status must be {STATUS_MIN} to {STATUS_MAX}"
+    if not 0 <= fault.seconds <= SECONDS_MAX:
+        return f"seconds must be 0 to {SECONDS_MAX:g}"
+    if fault.kind is Kind.LATE and not fault.seconds:
+        return "late needs seconds"
+    return ""
+
+
+def concerns(fault: Fault, call: Call) -> bool:
+    """Whether a call agrees with all that the fault names."""
+    return all(
+        not wanted or wanted == found
+        for wanted, found in (
+            (fault.face, call.face),
+            (fault.verb, call.verb),
+            (fault.device, call.device),
+            (fault.node, call.node),
+            (fault.order, call.order),
+        )
+    )
+
+
+def strikes(fault: Fault) -> bool:
+    """Whether the last call that it saw is hit."""
+    return fault.seen > fault.after and (not fault.times or fault.seen <= fault.after + fault.times)
+
+
+Keep = Callable[[str, Fault | None], None]
+"""Remembers a fault, or forgets it, across restarts."""
+
+
+class Faults:
+    """All faults that are set, in the order they came."""
+
+    def __init__(self, known: Mapping[str, Fault], keep: Keep, generator: random.Random) -> None:
+        self._faults = dict(known)
+        self._keep = keep
+        self._generator = generator
+
+    def __iter__(self) -> Iterator[Fault]:
+        yield from self._faults.values()
+
+    def __len__(self) -> int:
+        return len(self._faults)
+
+    def get(self, name: str) -> Fault | None:
+        """Return the fault of that name."""
+        return self._faults.get(name)
+
+    def set(self, fault: Fault) -> Fault:
+        """Set it; return it with its name."""
+        last = max((int(name.rpartition("-")[2]) for name in self._faults), default=0)
+        named = msgspec.structs.replace(fault, id=f"fault-{last + 1}", seen=0)
+        self._put(named)
+        return named
+
+    def clear(self, name: str) -> Fault | None:
+        """Clear it; return it as it was."""
+        known = self._faults.pop(name, None)
+        if known is not None:
+            self._keep(name, None)
+        return known
+
+    def met(self, call: Call, kinds: tuple[Kind, ...]) -> Fault | None:
+        """Return what befalls a call, if anything: the first that strikes. Those before it have seen it too."""
+        for fault in tuple(self._faults.values()):
+            if fault.kind in kinds and concerns(fault, call):
+                seen = msgspec.structs.replace(fault, seen=fault.seen + 1)
+                self._put(seen)
+                if strikes(seen) and self._generator.random() < seen.likely:
+                    return seen
+        return None
+
+    def on(self, device: PhysicalID, kind: Kind) -> bool:
+        """Whether the device is in such a state."""
+        return any(fault.device == device and fault.kind is kind for fault in self._faults.values())
+
+    def _put(self, fault: Fault) -> None:
+        self._faults[fault.id] = fault
+        self._keep(fault.id, fault)
