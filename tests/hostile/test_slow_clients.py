@@ -151,13 +151,12 @@ def _patch(writer: socket.socket, times: int) -> None:
 def test_watches_that_are_dropped_make_room_for_others(victim: Victim) -> None:
     ask = f"GET /api/v1/nodes?watch=1&resourceVersion=1 HTTP/1.1\r\nHost: x\r\n{AUTHORIZED}\r\n".encode()
     for _ in range(3):
-        watches = [victim.connect() for _ in range(IMPATIENT.watches)]
-        for one in watches:
-            one.sendall(ask)
-            assert code(one.recv(1000)) == 200
-        assert _first_word(victim, ask) == 429
-        for one in watches:
-            one.close()
+        with contextlib.ExitStack() as watches:
+            for _ in range(IMPATIENT.watches):
+                one = watches.enter_context(victim.connect())
+                one.sendall(ask)  # at once: whoever says nothing is cut off
+                assert code(one.recv(1000)) == 200
+            assert _first_word(victim, ask) == 429
         assert _soon(lambda: _first_word(victim, ask) == 200)
 
 
