@@ -242,10 +242,18 @@ def _vanished(view: View, resource: ComposableResource, policy: Policy) -> str:
     return f"{resource.device.device} is not in its fabric's inventory any more"
 
 
+def _holder(resource: ComposableResource) -> str:
+    """Return whose end a device is waiting for, and what an operator can do about it."""
+    whose = f"claim {resource.record.claim}" if resource.record is not None else "the claim that holds it"
+    return (
+        f"{whose} to let it go: delete the pod that uses it, or set spec.force_detach to pull it all the same"
+    )
+
+
 def _withdraw(view: View, resource: ComposableResource, policy: Policy, now: Seconds, reason: str) -> Plan:
     # Rule 13; neither can be while it is attaching, but that is not ours to assume.
     if resource.record is not None or resource.holder:
-        return Plan(waiting=(_wait(resource, "Recorded", "its claim to be forgotten"),))
+        return Plan(waiting=(_wait(resource, "Recorded", _holder(resource)),))
     if not _knows_orders(view, resource, policy):
         unsettled = quiet.unsettled(view, resource, order(resource, policy, view), now)
         if unsettled is not None:
@@ -302,7 +310,7 @@ def _stay(view: View, resource: ComposableResource) -> Plan:
         return Plan()
     if not resource.spec.force_detach:
         if resource.record is not None or resource.holder:
-            return Plan(waiting=(_wait(resource, "Recorded", "its claim to be forgotten"),))
+            return Plan(waiting=(_wait(resource, "Recorded", _holder(resource)),))
         users = _users(view, resource)
         if users:
             return Plan(waiting=(_wait(resource, "Claimed", f"claim {users[0].key} to give it up"),))

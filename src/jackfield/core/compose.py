@@ -70,7 +70,8 @@ def decide(view: View, name: str, policy: Policy, now: Seconds) -> Plan:
     actions: list[AnyAction] = [_create(request, policy, *one) for one in composed.create]
     actions += [_delete(one, f"{name} does not want it any more") for one in composed.delete]
     actions += _shown(request, _status(view, request, composed))
-    waited_for = "; ".join(one for one in (composed.error, composed.waiting) if one)
+    amended = f"a change, since {composed.error}" if composed.error else ""
+    waited_for = "; ".join(one for one in (amended, composed.waiting) if one)
     waiting = (Waiting(f"request/{name}", "Composing", waited_for),) if waited_for else ()
     return Plan(tuple(actions), waiting, composed.again_at)
 

@@ -46,7 +46,7 @@ def invalid(site: Site) -> str:
     wish = site.request.spec.resource
     model = site.policy.model(wish.model)
     if model is None:
-        return f"the policy has no model {wish.model!r}; add it to device-info or correct spec.resource.model"
+        return f"the policy has no model {wish.model!r}; add it to the policy's models, or correct spec.resource.model"
     if wish.type != model.type:
         return f"{wish.model} is of type {model.type!r}, not {wish.type!r}"
     if wish.allocation_policy is AllocationPolicy.DIFFERENTNODE and wish.target_node:

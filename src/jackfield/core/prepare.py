@@ -84,7 +84,7 @@ def _device(
         return Refusal(f"{name} to be unprepared for another claim")
     physical = resource.status.cdi_device_id
     if not any(one.physical == physical for one in facts.seen):
-        return Refusal(f"{physical} to be seen on {key.node}")
+        return Refusal(f"{physical or name} to be seen on {key.node}")
     for one in facts.prepared:
         if one.physical == physical and one.uid != claim.uid:
             return Refusal(f"{name} to be unprepared for claim {one.claim}")

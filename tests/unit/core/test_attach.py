@@ -285,7 +285,7 @@ ROWS = {
     "recorded while attaching": Row(
         (NODE, attaching(deleted=b.NOW, record=b.claim("c"))),
         wait=("Recorded",),
-        says="claim to be forgotten",
+        says="to let it go: delete the pod that uses it",
     ),
     "held while attaching": Row((NODE, attaching(deleted=b.NOW, holder="u")), wait=("Recorded",)),
     # --- online
@@ -309,7 +309,7 @@ ROWS = {
     "a claim is recorded on it": Row(
         (NODE, b.resource(deleted=b.NOW, record=b.claim("c"))),
         wait=("Recorded",),
-        says="claim to be forgotten",
+        says="to let it go: delete the pod that uses it",
     ),
     "a claim is prepared with it": Row((NODE, b.resource(deleted=b.NOW, holder="u")), wait=("Recorded",)),
     "a claim that was given it on its way out is served by the next one": Row(

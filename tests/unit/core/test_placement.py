@@ -382,7 +382,7 @@ def test_of_equals_the_first_by_name_goes_first() -> None:
     ("request_", "others", "says"),
     [
         (wish(), (), ""),
-        (wish(of="H200"), (), "the policy has no model 'H200'; add it to device-info"),
+        (wish(of="H200"), (), "the policy has no model 'H200'; add it to the policy's models"),
         (wish(type="cxlmemory"), (), "A100 is of type 'gpu', not 'cxlmemory'"),
         (wish(of="CXL", type="cxlmemory"), (), ""),
         (wish(of="NIC", type="smartnic"), (), ""),
