@@ -3,6 +3,8 @@
 Knows the log's format. Must not know who ought to ask what.
 """
 
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -51,8 +53,14 @@ def entries(log: Path) -> tuple[Entry, ...]:
     """Return what was answered, in the order of the answers."""
     if not log.exists():
         return ()
-    lines = (msgspec.json.decode(line, type=_Line) for line in _whole_lines(log))
-    return tuple(_entry(line) for line in lines if line.stage == "ResponseComplete")
+    return tuple(_entry(line) for line in _lines(log) if line.stage == "ResponseComplete")
+
+
+def _lines(log: Path) -> Iterator[_Line]:
+    """Read the log; a server that is killed leaves half a line, to which the next one adds its first."""
+    for line in _whole_lines(log):
+        with suppress(msgspec.DecodeError):
+            yield msgspec.json.decode(line, type=_Line)
 
 
 def _whole_lines(log: Path) -> list[bytes]:

@@ -52,6 +52,13 @@ def test_the_build_is_where_it_is_looked_for() -> None:
     assert binaries.build_script().is_file()
 
 
+def test_half_a_line_of_a_server_that_was_killed_is_passed_over(tmp_path: Path) -> None:
+    whole = '{"stage":"ResponseComplete","verb":"get","user":{"username":"a"}}'
+    log = tmp_path / "audit.log"
+    log.write_text(f"{whole}\n{whole[:30]}{whole}\n{whole}\n")
+    assert [one.verb for one in audit.entries(log)] == ["get", "get"]
+
+
 def test_the_audit_log_is_read_up_to_its_last_whole_line(tmp_path: Path) -> None:
     log = tmp_path / "audit.log"
     assert audit.entries(log) == ()
