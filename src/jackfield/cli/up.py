@@ -79,7 +79,7 @@ def run(wanted: Wanted) -> int:
             asyncio.run(_run(_Cluster(wanted, setting, managers, paper)))
     except (scenarios.BadScenarioError, configuration.Unusable, fabric.BadFabric) as error:
         return _told(output.UNUSABLE, error)
-    except (_NotServedError, PortError, OSError) as error:
+    except (_UnusableError, OSError) as error:
         return _told(output.FAILED, error)
     except BaseExceptionGroup as group:
         leaves = configuration.leaves(group)
@@ -97,8 +97,8 @@ def _told(code: int, *errors: BaseException) -> int:
     return code
 
 
-class _NotServedError(Exception):
-    """The API cannot be served where it should be."""
+class _UnusableError(Exception):
+    """What is around us cannot be used; the message says what, and what to do."""
 
 
 def _setting(wanted: Wanted) -> Setting:
@@ -184,7 +184,7 @@ async def _served(stack: AsyncExitStack, server: ApiServer) -> ApiServer:
     try:
         return await stack.enter_async_context(server)
     except OSError as error:
-        raise _NotServedError(f"{LOOPBACK}:{server.gate.port} cannot be used: {error.strerror}") from error
+        raise _UnusableError(f"{LOOPBACK}:{server.gate.port} cannot be used: {error.strerror}") from error
 
 
 async def _settled(store: Store, clock: Clock) -> None:
@@ -204,11 +204,14 @@ def _nodes_are_ready(store: Store) -> bool:
 
 async def _with_machines(setting: Setting, fabrics: Mapping[FabricName, Fabric]) -> Setting:
     """Return the setting with a node for every machine of these fabrics."""
-    nodes = [
-        Nodes(machine.node, fabric=name, slots=machine.slots)
-        for name, one in fabrics.items()
-        for machine in (await one.inventory()).machines
-    ]
+    nodes: list[Nodes] = []
+    for name, one in fabrics.items():
+        try:
+            machines = (await one.inventory()).machines
+        except PortError as error:
+            words = "see that it runs, and that the fabrics file has its address and credentials"
+            raise _UnusableError(f"the manager of fabric {name} cannot be asked: {error}; {words}") from error
+        nodes += [Nodes(machine.node, fabric=name, slots=machine.slots) for machine in machines]
     return msgspec.structs.replace(setting, nodes=(*setting.nodes, *nodes))
 
 

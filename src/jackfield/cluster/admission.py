@@ -9,6 +9,7 @@ from jackfield.cluster import defaults, errors, pod_defaults, pruning, validate
 from jackfield.cluster.history import Stored
 from jackfield.codec import BadObject, Raw, RawValue, without_nulls
 from jackfield.codec.kinds import Kind
+from jackfield.core.cel.quoting import quoted
 from jackfield.model import composition
 from jackfield.model.definition import CustomResourceDefinition
 from jackfield.model.event import Event
@@ -208,7 +209,7 @@ def bound(old: Stored, node: str, found: Node | None, now: Time) -> Raw:
         why = (
             "is being deleted, cannot be assigned to a host"
             if "deletionTimestamp" in pod["metadata"]
-            else f"is already assigned to node {errors.quoted(taken)}"
+            else f"is already assigned to node {quoted(taken)}"
         )
         raise errors.unbindable(old.kind, old.key, f"pod {old.key.name} {why}")
     status = pod.get("status", {})

@@ -3,7 +3,6 @@
 Knows codes, reasons, messages and details in Kubernetes' own words. Must not know what was wrong, or speak HTTP.
 """
 
-import re
 from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Final
@@ -12,6 +11,7 @@ import msgspec
 
 from jackfield.codec import Raw
 from jackfield.codec.kinds import Kind
+from jackfield.core.cel.quoting import quoted
 from jackfield.model.meta import Wire
 from jackfield.model.names import Key, Uid
 
@@ -76,11 +76,6 @@ class ApiError(Exception):
 
 
 # --- causes
-
-
-def quoted(text: str) -> str:
-    """Return the text between quotation marks, as Go's `%q` writes it."""
-    return f'"{_SPECIAL.sub(lambda found: _escaped(found[0]), text)}"'
 
 
 def invalid_value(field: str, value: object, message: str) -> Cause:
@@ -262,21 +257,6 @@ def expired(version: int, oldest: int) -> ApiError:
 _STORED_AS: Final = {"Node": "minions"}
 """Kinds whose place in the storage of a real server is named otherwise than they are."""
 
-_SPECIAL: Final = re.compile(r'[\\"\x00-\x1f\x7f]|[^\x00-\x7f]')
-_LETTERS: Final = {
-    "\\": "\\\\",
-    '"': '\\"',
-    "\a": "\\a",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-    "\v": "\\v",
-}
-_BYTE_MAX: Final = 0x7F
-_SHORT_MAX: Final = 0xFFFF
-
 
 def shown(value: object) -> str:
     """Return a value as causes show it: a text quoted, anything else as JSON."""
@@ -285,17 +265,6 @@ def shown(value: object) -> str:
     text = msgspec.json.encode(value).decode()
     # Go's JSON is safe to put into HTML, whoever reads it.
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-
-
-def _escaped(letter: str) -> str:
-    if letter in _LETTERS:
-        return _LETTERS[letter]
-    code = ord(letter)
-    if code <= _BYTE_MAX:
-        return f"\\x{code:02x}"
-    if letter.isprintable():
-        return letter
-    return f"\\u{code:04x}" if code <= _SHORT_MAX else f"\\U{code:08x}"
 
 
 def _qualified(kind: Kind) -> str:

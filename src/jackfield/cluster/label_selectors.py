@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from jackfield.cluster import errors
+from jackfield.core.cel.quoting import quoted
 
 _TOKEN: Final = re.compile(r"\s*(==|!=|[=!(),<>]|[^\s=!(),<>]+|$)")
 _SYMBOLS: Final = ("==", "!=", "=", "!", "(", ")", ",", "<", ">")
@@ -83,7 +84,7 @@ class _Parser:
             raise _unparsable(value, ", expected: identifier")
         if operator in "<>" and not _is_number(value):
             raise errors.bad_request(
-                f"unable to parse requirement: values[0]: Invalid value: {errors.quoted(value)}: "
+                f"unable to parse requirement: values[0]: Invalid value: {quoted(value)}: "
                 "for 'Gt', 'Lt' operators, the value must be an integer"
             )
         return Requirement(key, "=" if operator == "==" else operator, (value,))

@@ -11,6 +11,7 @@ from typing import Final, Protocol, TypeVar
 from jackfield.cluster import errors
 from jackfield.codec import Raw, kinds, objects
 from jackfield.codec.kinds import Kind
+from jackfield.core.cel.quoting import quoted
 from jackfield.model.account import ServiceAccount
 from jackfield.model.meta import Object
 from jackfield.model.names import Key, named
@@ -136,7 +137,7 @@ def _account(kind: Kind, key: Key, spec: Raw, find: Find) -> ServiceAccount:
     account = find(ServiceAccount, Key(key.namespace, name))
     if account is None:
         place = f"error looking up service account {key.namespace}/{name}"
-        raise errors.refused(kind, key, f"{place}: serviceaccount {errors.quoted(name)} not found")
+        raise errors.refused(kind, key, f"{place}: serviceaccount {quoted(name)} not found")
     return account
 
 

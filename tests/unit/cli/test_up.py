@@ -101,6 +101,17 @@ def test_a_world_that_no_server_takes_is_refused_in_its_words(
     assert said in done.output
 
 
+def test_a_manager_that_does_not_answer_is_named_with_what_to_see_to(tmp_path: Path) -> None:
+    fabrics = [{"name": "rack-b", "type": "native", "url": f"http://127.0.0.1:{free_port()}"}]
+    (tmp_path / "policy.yaml").write_text(yaml.safe_dump(POLICY))
+    (tmp_path / "fabrics.yaml").write_text(yaml.safe_dump({"fabrics": fabrics}))
+    files = [f"--{name}={tmp_path / name}.yaml" for name in ("policy", "fabrics")]
+    done = CliRunner().invoke(main, ["up", *files])
+    assert done.exit_code == 1
+    assert "the manager of fabric rack-b cannot be asked: " in done.output
+    assert "see that it runs" in done.output
+
+
 def test_a_world_without_nodes_cannot_have_more_of_them(tmp_path: Path) -> None:
     world = tmp_path / "world.yaml"
     world.write_text("setting: {}")

@@ -5,11 +5,11 @@ Knows schemas and the server's words. Must not know what is done with the config
 
 from collections.abc import Iterator
 
-from jackfield.cluster import errors
 from jackfield.cluster.ownership.fields import Shape, spelt_element
 from jackfield.cluster.patches import strategic
 from jackfield.cluster.schema import Node
 from jackfield.codec import Raw, RawValue
+from jackfield.core.cel.quoting import quoted
 
 Problem = tuple[str, str]
 """Where, and what."""
@@ -87,7 +87,7 @@ def _keyless(item: RawValue, shape: Shape) -> str:
         return "associative list with keys may not have non-map elements"
     if any(key in item or default is not None for key, default in shape.keys):
         return ""
-    names = " ".join(errors.quoted(key) for key, _ in shape.keys)
+    names = " ".join(quoted(key) for key, _ in shape.keys)
     return (
         f"associative list with keys has an element that omits all key fields [{names}]"
         " (and doesn't have default values for any key fields)"
@@ -124,9 +124,9 @@ def _literal(value: RawValue) -> str:
     """Return a value as Go's source would have it."""
     match value:
         case str():
-            return errors.quoted(value)
+            return quoted(value)
         case dict():
-            inner = ", ".join(f"{errors.quoted(name)}:{_literal(one)}" for name, one in sorted(value.items()))
+            inner = ", ".join(f"{quoted(name)}:{_literal(one)}" for name, one in sorted(value.items()))
             return f"map[string]interface {{}}{{{inner}}}"
         case list():
             return f"[]interface {{}}{{{', '.join(_literal(one) for one in value)}}}"

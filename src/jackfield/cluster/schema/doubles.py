@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 
 import yaml
 
-from jackfield.cluster.schema.quoting import quoted
 from jackfield.codec import Raw, RawValue
+from jackfield.core.cel.quoting import quoted
 
 
 class Doubled(dict[str, RawValue]):

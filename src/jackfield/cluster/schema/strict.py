@@ -11,9 +11,9 @@ from typing import Final
 from jackfield.cluster.schema import doubles, kinds, library, mismatch
 from jackfield.cluster.schema import node as nodes
 from jackfield.cluster.schema.node import ANY, Node
-from jackfield.cluster.schema.quoting import quoted
 from jackfield.codec import Raw, RawValue
 from jackfield.codec.kinds import Kind
+from jackfield.core.cel.quoting import quoted
 
 ERRORS_MAX: Final = 100
 """How many unknown and doubled fields are named."""

@@ -11,6 +11,7 @@ from jackfield.cluster.validate import claims, compositions, core, formats, kept
 from jackfield.cluster.validate.checks import Change, labels, named
 from jackfield.codec import Raw
 from jackfield.codec.kinds import Kind
+from jackfield.core.cel.quoting import quoted
 from jackfield.model import composition
 from jackfield.model.meta import ObjectMeta
 
@@ -93,7 +94,7 @@ def _finalizers(kind: Kind, old: ObjectMeta | None, new: ObjectMeta) -> Iterator
     if old is not None and old.deletion_timestamp:
         added = sorted(one for one in new.finalizers if one not in old.finalizers)
         if added:
-            listed = ", ".join(errors.quoted(one) for one in added)
+            listed = ", ".join(quoted(one) for one in added)
             words = "no new finalizers can be added if the object is being deleted, found new finalizers"
             yield errors.forbidden("metadata.finalizers", f"{words} []string{{{listed}}}")
     for one in new.finalizers:

@@ -13,6 +13,7 @@ from typing import Final
 from jackfield.cluster import errors
 from jackfield.cluster.errors import Cause
 from jackfield.codec import Raw, RawValue
+from jackfield.core.cel.quoting import quoted
 
 ROOT: Final = "<nil>"
 """How the API server spells the field of what is wrong with an object as a whole."""
@@ -38,9 +39,7 @@ def problems(schema: Raw, value: RawValue, field: str = "") -> Iterator[Cause]:
     kind = schema.get("type", "")
     found = _type(value)
     if kind and found != kind and (kind, found) != ("number", "integer"):
-        yield errors.invalid_type(
-            field, found, f"{field} in body must be of type {kind}: {errors.quoted(found)}"
-        )
+        yield errors.invalid_type(field, found, f"{field} in body must be of type {kind}: {quoted(found)}")
         return
     match value:
         case dict():
@@ -90,7 +89,7 @@ def _text(schema: Raw, value: str, field: str) -> Iterator[Cause]:
     if "pattern" in schema and not _pattern(schema["pattern"]).search(value):
         yield errors.invalid_value(field, value, f"{field} in body should match '{schema['pattern']}'")
     if schema.get("format") == "date-time" and not _is_time(value):
-        words = f"{field} in body must be of type date-time: {errors.quoted(value)}"
+        words = f"{field} in body must be of type date-time: {quoted(value)}"
         yield errors.invalid_type(field, value, words)
 
 
