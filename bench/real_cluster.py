@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
@@ -96,11 +97,12 @@ class Claims:
                     self.ready.setdefault(name, now)
 
 
-def ours(plane: ControlPlane) -> list[tuple[str, str, str]]:
-    """Return the writes of our controllers and plugins so far, Events and Leases apart."""
+def ours(plane: ControlPlane, since: int = 0, until: str = "") -> list[tuple[str, str, str]]:
+    """Return the writes of our controllers and plugins since so many calls, Events and Leases apart."""
+    calls = plane.audited()[since:]
     return [
         (one.verb, one.resource, one.name)
-        for one in plane.audited()
+        for one in takewhile(lambda one: one.resource != until, calls)
         if one.verb in WRITES
         and ("(jackfield)" in one.user_agent or "(jackfield-node)" in one.user_agent)
         and one.resource.partition("/")[0] not in {"events", "leases"}
@@ -159,9 +161,18 @@ def _spread(values: list[float]) -> dict[str, float]:
 
 async def writes(plane: ControlPlane, folder: Path) -> Figures:
     """What one claim's life costs the API server, until it is bound and as a whole."""
-    async with Site(plane, stage(10, 20, hold=10.0), folder) as site:
+    return await _life(plane, folder, pool=20)
+
+
+async def last(plane: ControlPlane, folder: Path) -> Figures:
+    """The same for the last free device of its model, which others may be given as soon as it is idle."""
+    return await _life(plane, folder, pool=1)
+
+
+async def _life(plane: ControlPlane, folder: Path, pool: int) -> Figures:
+    async with Site(plane, stage(10, pool, hold=10.0), folder) as site:
         await _settled(site, plane)
-        before = len(ours(plane))
+        before = len(plane.audited())
         await site.claim("c")
         await site.pod("p", claim="c", seconds=5)
 
@@ -169,10 +180,10 @@ async def writes(plane: ControlPlane, folder: Path) -> Figures:
             return bool((await site.cluster.read(Pod, Key("default", "p"))).spec.node_name)
 
         await site.until(bound, 60)
-        until_bound = ours(plane)[before:]
+        until_bound = ours(plane, before, until="pods/binding")
         await site.until(lambda: site.attaches == 1 and not site.attached, 120)
         await site.clock.sleep(Seconds(8.0))
-        life = ours(plane)[before:]
+        life = ours(plane, before)
     return {
         "until bound": len(until_bound),
         "until bound, bound": WRITES_UNTIL_BOUND_MAX,
@@ -183,6 +194,10 @@ async def writes(plane: ControlPlane, folder: Path) -> Figures:
     }
 
 
+def _labelled(site: Site) -> int:
+    return len({one.object for one in site.lines if one.what.startswith("LabelNode")})
+
+
 async def _scale(plane: ControlPlane, folder: Path, nodes: int, pool: int) -> Figures:
     async with Site(plane, stage(nodes, pool, local=8), folder, replicas=0) as site:
         replica = site.replica()
@@ -190,6 +205,7 @@ async def _scale(plane: ControlPlane, folder: Path, nodes: int, pool: int) -> Fi
         await replica.start()
         await site.until(lambda: any(one.what.startswith("PutSlice") for one in site.lines), 300)
         first = site.clock.now() - began
+        await site.until(lambda: _labelled(site) == nodes, 300)
         await _settled(site, plane)
         memory = _memory_mib(replica.pid)
         lines = len(site.lines)
@@ -304,6 +320,7 @@ async def quiet(plane: ControlPlane, folder: Path) -> Figures:
 FIGURES: Final[Mapping[str, Callable[[ControlPlane, Path], Awaitable[Figures]]]] = {
     "singles": singles,
     "writes": writes,
+    "last": last,
     "small": small,
     "large": large,
     "orders": orders,

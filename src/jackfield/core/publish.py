@@ -162,12 +162,14 @@ class Shelf:
     def _offer_of_resource(
         self, resource: ComposableResource, model: DeviceModel, fabric: FabricName
     ) -> Offer:
-        if resource.deleting or resource.state in {ResourceState.DETACHING, ResourceState.DELETING}:
+        leaving = resource.state in {ResourceState.DETACHING, ResourceState.DELETING}
+        if leaving or resource.deleting or resource.foreign:
             return AsItIs() if _goes_idle(resource, model) else Closed("on its way back to the pool")
         if not model.binds:
             return Closed(f"the driver on {resource.node} offers it")
         assert resource.device is not None
-        if room.vanished(self.view, resource.device, self.policy):
+        missing = self.view.missing_since(resource) != NEVER
+        if missing or room.vanished(self.view, resource.device, self.policy):
             return Closed("its manager does not show it any more")
         if _may_move(self.view, resource, model):
             assert resource.device is not None
@@ -351,7 +353,9 @@ def _entry(view: View, device: DeviceID, policy: Policy, given: Offer) -> Device
         given = Pinned(resource.node)
     model, fabric = naming.model_of(device, policy), naming.fabric_of(device, policy)
     resource = view.resource_of(device)
-    attached = resource is not None and resource.state is ResourceState.ONLINE
+    # Open to all it is nowhere that one could count on; and it reads the same when it is back in the pool.
+    online = resource is not None and resource.state is ResourceState.ONLINE
+    attached = online and isinstance(given, Pinned)
     entry = Device(
         name=device.device,
         binds_to_node=True,

@@ -290,6 +290,10 @@ def test_a_pinned_entry_names_its_node_and_says_whether_it_is_attached(
     assert pinned.binding_conditions == (READY,)
 
 
+def test_an_idle_device_that_may_move_reads_like_one_of_the_pool() -> None:
+    assert entry(resource(), WANTED, stage=TAKEN) == entry(stage=ONE)
+
+
 def test_an_entry_stays_as_it_is_while_a_claim_waits_for_its_device() -> None:
     view = world(inventories=[ONE], policy=policy())
     (before,) = settled(view, policy())
