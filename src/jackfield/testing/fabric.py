@@ -90,7 +90,7 @@ async def _same_order_twice(trial: Trial) -> None:
     await trial.ask(trial.fabric.attach, order)
     await trial.ask(trial.fabric.attach, order)
     first = done(await trial.settle(trial.fabric.attach, order), "attach")
-    again = done(await trial.ask(trial.fabric.attach, order), "an attach asked about again")
+    again = done(await trial.settle(trial.fabric.attach, order), "an attach asked about again")
     expect(first == again, f"the same order gives the same answer, not {first} and {again}")
     expect(len(attached(await trial.quiet(), trial.node)) == 1, "the same order four times is one device")
 
@@ -116,7 +116,7 @@ async def _effect_within_time_out(trial: Trial) -> None:
 
 async def _unknown_node(trial: Trial) -> None:
     order = await trial.order("a", NodeName("no-such-node"), trial.bench.plenty)
-    failed(await trial.ask(trial.fabric.attach, order), "an attach to an unknown node")
+    failed(await trial.settle(trial.fabric.attach, order), "an attach to an unknown node")
 
 
 async def _exhausted(trial: Trial) -> None:
@@ -148,16 +148,16 @@ async def _detach_shows(trial: Trial) -> None:
 async def _detach_twice(trial: Trial) -> None:
     order = await trial.attach("a", trial.node)
     done(await trial.detach(order), "detach")
-    done(await trial.ask(trial.fabric.detach, order), "a detach asked about again")
-    done(await trial.ask(trial.bench.connect().detach, order), "a detach asked about by a new process")
+    done(await trial.settle(trial.fabric.detach, order), "a detach asked about again")
+    done(await trial.settle(trial.bench.connect().detach, order), "a detach asked about by a new process")
 
 
 async def _detach_of_nothing(trial: Trial) -> None:
     order = await trial.order("a", trial.node, trial.bench.plenty)
     before = await trial.inventory()
-    done(await trial.ask(trial.fabric.detach, order), "a detach of what never was attached")
+    done(await trial.settle(trial.fabric.detach, order), "a detach of what never was attached")
     unnamed = msgspec.structs.replace(order, id=OrderID("b"), device=PhysicalID(""))
-    done(await trial.ask(trial.fabric.detach, unnamed), "a detach that names no device")
+    done(await trial.settle(trial.fabric.detach, unnamed), "a detach that names no device")
     expect(await trial.inventory() == before, "a detach of nothing changes nothing")
 
 
@@ -171,15 +171,17 @@ async def _another_ids_detach(trial: Trial) -> None:
 async def _closed_before_attach(trial: Trial) -> None:
     order = await trial.order("a", trial.node, trial.bench.plenty)
     done(await trial.detach(order), "a detach that overtook its attach")
-    failed(await trial.ask(trial.fabric.attach, order), "an attach by a closed id")
+    failed(await trial.settle(trial.fabric.attach, order), "an attach by a closed id")
     expect(not attached(await trial.quiet(), trial.node), "a closed id attaches nothing")
 
 
 async def _closed_after_attach(trial: Trial) -> None:
     order = await trial.attach("a", trial.node)
     done(await trial.detach(order), "detach")
-    failed(await trial.ask(trial.fabric.attach, order), "an attach by a closed id")
-    failed(await trial.ask(trial.bench.connect().attach, order), "an attach by a closed id in a new process")
+    failed(await trial.settle(trial.fabric.attach, order), "an attach by a closed id")
+    failed(
+        await trial.settle(trial.bench.connect().attach, order), "an attach by a closed id in a new process"
+    )
     expect(not attached(await trial.quiet(), trial.node), "a closed id attaches nothing")
 
 
