@@ -20,7 +20,7 @@ from jackfield.model.claim import (
 )
 from jackfield.model.meta import ObjectMeta
 from jackfield.model.names import NEVER, FabricName, Key, ModelName, NodeName, PhysicalID, Seconds, rfc3339
-from jackfield.model.plan import AnyAction, Waiting
+from jackfield.model.plan import AnyAction, Finding, Waiting
 from jackfield.model.pod import Container, Pod, PodResourceClaim, PodSpec
 from jackfield.model.policy import FAILED, READY, RESCHEDULE, DeviceModel, Policy
 from jackfield.ports import Merge
@@ -41,6 +41,9 @@ class Silent:
     """Hears everything, says nothing."""
 
     def did(self, at: Seconds, by: str, action: AnyAction, error: str) -> None:
+        """Pass over it."""
+
+    def found(self, at: Seconds, by: str, finding: Finding, *, over: bool) -> None:
         """Pass over it."""
 
     def hop(self, action: AnyAction, after: Seconds) -> None:

@@ -154,7 +154,10 @@ class Fabric(Protocol):
         """Attach; Done names the device. With order ids: at most once, and never after a detach closed the id."""
 
     async def detach(self, order: Order) -> Progress:
-        """Take back what this order attached and close it; Done also when nothing ever was attached."""
+        """Take back what this order attached and close it; Done also when nothing ever was attached.
+
+        One that is `foreign` means the device it names, whoever else attached it; who cannot do that raises Refused.
+        """
 
 
 # --- the node

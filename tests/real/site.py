@@ -59,6 +59,9 @@ class Silent:
     def waits(self, *_: object) -> None:
         """Hear of a wait."""
 
+    def found(self, *_: object, over: bool) -> None:
+        """Hear of a finding."""
+
     def hop(self, *_: object) -> None:
         """Hear how long it took."""
 

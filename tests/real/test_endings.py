@@ -32,6 +32,7 @@ SLACK_SECONDS = 45.0
 POLICY = Policy(
     hold_seconds=Seconds(HOLD_SECONDS),
     inventory_seconds=Seconds(2.0),
+    missing_seconds=Seconds(6.0),
     heartbeat_seconds=Seconds(8.0),
     blame_seconds=Seconds(20.0),
     claim_attempts_max=3,
@@ -251,7 +252,7 @@ def test_a_device_that_vanishes_is_explained_and_offered_no_more(fresh: ControlP
         await tells(site, "mine", RESCHEDULE, order.device.device)
         (used,) = site.attached
         manager(site).lose(PhysicalID(used))
-        await tells(site, "mine", "Lost", f"a100-{used} to be in the fabric's inventory again")
+        await tells(site, "mine", "Lost", f"a100-{used} to be attached to")
         await site.pod("q", template="gpu")
         await run(site, "q")
         await site.delete(Pod, "p")

@@ -13,7 +13,7 @@ import msgspec
 
 from jackfield.core import explain
 from jackfield.model.names import Seconds, rfc3339_micro
-from jackfield.model.plan import AnyAction, Waiting
+from jackfield.model.plan import AnyAction, Finding, Waiting
 
 REMEMBERED_MAX: Final = 10_000
 """How many objects' last words are remembered, so that the same words are not logged again and again."""
@@ -26,7 +26,8 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     time: str
     by: str
     what: str
-    """The action's name and what exactly it does; `Waiting` for what is waited for, `Note` for the process itself."""
+    """The action's name and what exactly it does; `Waiting` for what is waited for, `Found` and `Over` for what is not
+    as the books say, `Note` for the process itself."""
     object: str = ""
     phase: str = ""
     claim: str = ""
@@ -118,6 +119,11 @@ class Log:
             if self._is_news(f"{one.object} waits", one.what):
                 words = f"waiting for {one.what}"
                 self._write(Entry(rfc3339_micro(at), by, f"Waiting {one.reason}", one.object, because=words))
+
+    def found(self, at: Seconds, by: str, finding: Finding, *, over: bool) -> None:
+        """Log what is not as the books say, or that it is over."""
+        what = f"{'Over' if over else 'Found'} {finding.reason}"
+        self._write(Entry(rfc3339_micro(at), by, what, finding.object, because=finding.what))
 
     def note(self, at: Seconds, words: str) -> None:
         """Log something about the process itself."""

@@ -80,8 +80,8 @@ def progress(body: bytes) -> Progress:
 def _decoded(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
     try:
         return decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BadMessage(str(error)) from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadMessage(str(error) or type(error).__name__) from error
 
 
 # --- errors

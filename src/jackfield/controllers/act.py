@@ -17,6 +17,7 @@ from jackfield.model.composition import (
     FINALIZER,
     HOLDER,
     LAST_USED,
+    MISSING,
     RELEASED,
     SENT,
     VISIBLE,
@@ -33,6 +34,7 @@ from jackfield.model.names import (
     FabricName,
     Key,
     NodeName,
+    PhysicalID,
     Seconds,
     Uid,
     Version,
@@ -60,6 +62,7 @@ from jackfield.model.plan import (
     KeepRequest,
     LabelNode,
     LetGo,
+    MarkMissing,
     MarkState,
     MarkVictim,
     MarkVisible,
@@ -101,6 +104,8 @@ class Hands(msgspec.Struct, frozen=True):
     """Hears what is worth telling a user about an object."""
     lead: Lead
     """Knows whether the fabric may still be asked for anything."""
+    adopting: dict[tuple[FabricName | None, PhysicalID], None] = msgspec.field(default_factory=dict)
+    """The devices that are being written into the books."""
 
 
 async def act(action: AnyAction, hands: Hands) -> None:  # noqa: C901, PLR0912, PLR0915 - all effects, on one screen
@@ -141,19 +146,19 @@ async def act(action: AnyAction, hands: Hands) -> None:  # noqa: C901, PLR0912, 
         case PutRequestStatus():
             await _show(action, hands)
         case MarkState():
-            status = {"state": action.state.value, "error": action.error or None}
-            await _status(hands, action.resource, action.version, status)
+            await _mark(action, hands)
         case Attach():
             await _attach(action, hands)
         case Adopt():
-            ids = {"cdi_device_id": action.device, "device_id": action.serial or None}
-            await _status(hands, action.resource, action.version, ids)
+            await _adopt(action, hands)
         case Detach():
             await _detach(action, hands)
         case DropTaint():
             await cluster.delete(DeviceTaintRule, named(action.name), action.version)
         case FreeResource():
             await _free(action, hands)
+        case MarkMissing():
+            await _say(hands, action, MISSING, {}, holds=action.missing)
         case Blame():
             await _blame(action, hands)
         case Rescan():
@@ -219,12 +224,27 @@ async def _status(hands: Hands, resource: str, version: Version, status: Mapping
     _know(hands, await hands.world.cluster.write(patch))
 
 
-async def _say(hands: Hands, action: MarkVisible | Release, kind: str, status: Mapping[str, object]) -> None:
+async def _mark(action: MarkState, hands: Hands) -> None:
+    ids = {"cdi_device_id": action.device, "device_id": action.serial or None} if action.device else {}
+    status = {"state": action.state.value, "error": action.error or None, **ids}
+    await _status(hands, action.resource, action.version, status)
+
+
+async def _say(
+    hands: Hands,
+    action: MarkVisible | MarkMissing | Release,
+    kind: str,
+    status: Mapping[str, object],
+    *,
+    holds: bool = True,
+) -> None:
     """Write a condition on the very resource that was decided on; its version guards the others' conditions."""
     known = hands.store.resource(action.resource)
-    message = action.message if isinstance(action, MarkVisible) else action.because
+    message = action.because if isinstance(action, Release) else action.message
     now = rfc3339(hands.world.clock.now())
-    new = Condition(kind, status="True", reason=kind, message=message, last_transition_time=now)
+    new = Condition(
+        kind, status="True" if holds else "False", reason=kind, message=message, last_transition_time=now
+    )
     conditions = with_condition(known.status.conditions if known else (), new)
     body = {**status, "conditions": [msgspec.to_builtins(one) for one in conditions]}
     await _status(hands, action.resource, action.version, body)
@@ -301,7 +321,8 @@ async def _finalizers(hands: Hands, kind: type[Object], name: str, version: Vers
     body = {"metadata": {"finalizers": [*others, *([FINALIZER] if ours else [])]}}
     answer = await _merge(hands, kind, named(name), version, body)
     if answer.deleting and not answer.metadata.finalizers:
-        hands.told(hands.store.forget(kind, named(name)))
+        # This one, not the next of its name, which may be known by now.
+        hands.told(hands.store.remove(answer))
 
 
 # --- effects that are more than one write
@@ -309,10 +330,11 @@ async def _finalizers(hands: Hands, kind: type[Object], name: str, version: Vers
 
 async def _forget(action: ForgetClaim, hands: Hands) -> None:
     """Read the claim live, after the resource's version was taken, and only then remove the record (rule 12)."""
+    known = hands.store.claim(action.record.claim)
     try:
         claim = await hands.world.cluster.read(ResourceClaim, action.record.claim)
     except Gone:
-        hands.told(hands.store.forget(ResourceClaim, action.record.claim))
+        hands.told(hands.store.remove(known) if known is not None else ())
     else:
         _know(hands, claim)
         holding = claim.uid == action.record.uid and claim.node == action.node
@@ -382,6 +404,22 @@ async def _attach(action: Attach, hands: Hands) -> None:
         case Failed(reason=reason):
             hands.moved(action.order.fabric)
             await _status(hands, action.resource, version, {"error": reason})
+
+
+async def _adopt(action: Adopt, hands: Hands) -> None:
+    """Take a device that nobody has. Two who decide side by side may be given the same: the second looks again."""
+    known = hands.store.resource(action.resource)
+    fabric = hands.store.fabric_of(known.node) if known is not None else None
+    taken = hands.store.resource_with(fabric, action.device) if fabric is not None else None
+    lost = taken is not None and taken.metadata.name != action.resource
+    if lost or (fabric, action.device) in hands.adopting:
+        raise Conflict(f"{action.device} is another's by now")
+    hands.adopting[fabric, action.device] = None
+    try:
+        ids = {"cdi_device_id": action.device, "device_id": action.serial or None}
+        await _status(hands, action.resource, action.version, ids)
+    finally:
+        del hands.adopting[fabric, action.device]
 
 
 async def _detach(action: Detach, hands: Hands) -> None:

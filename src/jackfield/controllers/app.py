@@ -7,7 +7,19 @@ from collections.abc import Mapping
 from functools import partial
 
 from jackfield.controllers.runner import Controller
-from jackfield.core import attach, autoscale, compose, gates, hotplug, lead, leftover, publish, room, scale
+from jackfield.core import (
+    attach,
+    autoscale,
+    compose,
+    drift,
+    gates,
+    hotplug,
+    lead,
+    leftover,
+    publish,
+    room,
+    scale,
+)
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import ComposabilityRequest, ComposableResource
 from jackfield.model.gates import Gates
@@ -30,6 +42,7 @@ SCALER = (
 OPERATOR = (
     Controller("compose", compose.decide, compose.wakes, lead.of_request),
     Controller("attach", attach.decide, attach.wakes, lead.of_resource),
+    Controller("drift", drift.decide, drift.wakes, lead.of_node),
 )
 NODE = (Controller("hotplug", hotplug.decide, hotplug.wakes, lead.of_none),)
 AUTOSCALER = (Controller("autoscale", autoscale.decide, autoscale.wakes, lead.of_none),)

@@ -123,12 +123,16 @@ class Leases:
         self._leases: dict[str, Lease] = {}
         self._changed = asyncio.Event()
         self._told: tuple[str, ...] = ()
+        self._missed = False
+        """Whether somebody was told that we lead nothing: what he let go of is to be looked at again when we do."""
 
     # --- for those who act
 
     def leads(self, fabric: FabricName) -> bool:
         """Return whether a fabric is ours now."""
-        return lead.leader(fabric, self._electors()) == self.me.name
+        electors = self._electors()
+        self._missed = self._missed or not electors
+        return lead.leader(fabric, electors) == self.me.name
 
     def left(self) -> Seconds:
         """Return how long nobody else can take over."""
@@ -349,8 +353,8 @@ class Leases:
         while True:
             self._changed.clear()
             electors = self._electors()
-            if electors != self._told:
-                self._told = electors
+            if electors != self._told or (electors and self._missed):
+                self._told, self._missed = electors, self._missed and not electors
                 changed()
             now = self._clock.now()
             soonest = min((one - now for one in (self._from, self._until) if one > now), default=None)

@@ -14,12 +14,13 @@ import msgspec
 from jackfield.controllers.act import Hands, act, sense
 from jackfield.controllers.dirty import Dirty
 from jackfield.controllers.events import Teller
+from jackfield.controllers.findings import Findings
 from jackfield.controllers.lead import Alone, Lead
 from jackfield.controllers.patience import Patience
 from jackfield.controllers.store import Store
 from jackfield.model.meta import Object
 from jackfield.model.names import FabricName, NodeName, Seconds
-from jackfield.model.plan import AnyAction, Plan, Waiting
+from jackfield.model.plan import AnyAction, Finding, Plan, Waiting
 from jackfield.model.policy import Policy
 from jackfield.model.view import Delta, InventoryChanged, ObjectChanged, View
 from jackfield.ports import Conflict, Gone, PortError, Refused, Retry, Rewound, Selection, Synced, World
@@ -52,6 +53,9 @@ class Recorder(Protocol):
     def waits(self, at: Seconds, by: str, waiting: tuple[Waiting, ...]) -> None:
         """Hear what is waited for."""
 
+    def found(self, at: Seconds, by: str, finding: Finding, *, over: bool) -> None:
+        """Hear that something is not as the books say, or that it is over."""
+
     def hop(self, action: AnyAction, after: Seconds) -> None:
         """Hear that an action is about to be done, so long after the news that brought it about."""
 
@@ -73,6 +77,7 @@ class Runner:
         self.hands = Hands(world, store, self.hear, self._refresh, self._events.tell, lead)
         self._patience = Patience(store, self._events.tell)
         self._unexplained: Dirty = Dirty(world.clock)
+        self._findings = Findings(store, world.clock, self._events.tell, recorder.found)
         self.rounds = 0
         self._world = world
         self._controllers = controllers
@@ -98,6 +103,7 @@ class Runner:
             self.store.clear()
             self._dirty = {one.name: Dirty(self._world.clock) for one in self._controllers}
             self._unexplained = Dirty(self._world.clock)
+            self._findings.clear()
             self._failures.clear()
 
     async def _live(self, kinds: Mapping[type[Object], Selection]) -> None:
@@ -117,6 +123,7 @@ class Runner:
             group.create_task(self._repair(), name="repair")
             group.create_task(self._events.run(), name="events")
             group.create_task(self._explain(), name="explain")
+            group.create_task(self._findings.run(), name="findings")
 
     # --- hearing
 
@@ -160,9 +167,11 @@ class Runner:
         refresh = self._refreshing[fabric]
         while True:
             refresh.clear()
+            self.store.ask(fabric)
             try:
                 shown = await self._world.fabrics[fabric].inventory()
-                self.hear(self.store.see(shown, current=not refresh.is_set()))
+                current, now = not refresh.is_set(), self._world.clock.now()
+                self.hear(self.store.see(shown, current=current, at=now))
             except PortError as error:
                 what = f"the manager of fabric {fabric} to answer; it says: {error}"
                 silent = Waiting(f"fabric/{fabric}", "Silent", what)
@@ -212,6 +221,7 @@ class Runner:
         plan = controller.decide(self.store, key, policy, now)
         by = f"{controller.name}.decide"
         self._recorder.waits(now, by, plan.waiting)
+        self._findings.take(by, key, plan.findings)
         if not policy.observe_only:
             return plan
         for action in plan.actions:

@@ -32,7 +32,14 @@ from jackfield.model.pod import Pod
 from jackfield.model.policy import Policy
 from jackfield.model.slice import ResourceSlice
 from jackfield.model.taint import DeviceTaintRule
-from jackfield.model.view import Delta, FactsChanged, Failure, ObjectChanged, SupplyChanged
+from jackfield.model.view import (
+    Delta,
+    FactsChanged,
+    Failure,
+    InventoryChanged,
+    ObjectChanged,
+    SupplyChanged,
+)
 from jackfield.ports import Change, Changed, Deleted, Synced
 
 T = TypeVar("T", bound=Object)
@@ -93,29 +100,42 @@ class Store:
         self._bury(gone)
         return self._drop(old) if old is not None else ()
 
-    def forget(self, kind: type[Object], key: Key) -> tuple[Delta, ...]:
-        """Take it that an object is gone because the API said so."""
-        old = self._objects.get(kind, {}).get(key)
-        return self.remove(old) if old is not None else ()
-
     def doubt(self, fabric: FabricName) -> None:
         """Take it that a manager would show something else by now."""
         self._doubted[fabric] = None
 
-    def see(self, inventory: Inventory, *, current: bool = True) -> tuple[Delta, ...]:
-        """Take what a fabric's manager shows; it is current if no doubt came up since it was asked."""
+    def ask(self, fabric: FabricName) -> None:
+        """Take it that a manager is asked for its inventory now."""
+        self._supply.absent.ask(fabric)
+
+    def see(
+        self, inventory: Inventory, *, current: bool = True, at: Seconds = Seconds(0.0)
+    ) -> tuple[Delta, ...]:
+        """Take what a fabric's manager shows now; it is current if no doubt came up since it was asked."""
+        fabric = inventory.fabric
         if current:
-            self._doubted.pop(inventory.fabric, None)
+            self._doubted.pop(fabric, None)
+        first = self.inventory(fabric) is None
         changed = self._supply.see(inventory)
-        if changed is None:
+        if changed is not None:
+            self._compare(changed, everything=first)
+        news = self._supply.absent.answered(fabric, at, current=current)
+        if changed is None and not news:
             return ()
-        for device in changed.devices:
-            self._touch(device)
-        for node in changed.nodes:
-            for resource in self.resources_on(node):
-                if resource.device is not None:
-                    self._touch(resource.device)
-        return (changed, *self._supply.flips(inventory.fabric))
+        nodes = dict.fromkeys((*(changed.nodes if changed else ()), *(one.node for one in news)))
+        devices = dict.fromkeys((*(changed.devices if changed else ()), *(one.device for one in news)))
+        told = InventoryChanged(fabric, tuple(nodes), tuple(one for one in devices if one is not None))
+        return (told, *self._supply.flips(fabric))
+
+    def _compare(self, changed: InventoryChanged, *, everything: bool) -> None:
+        """Look again at all that another inventory bears on; the first bears on every resource there is."""
+        there = (one.device for node in changed.nodes for one in self.resources_on(node))
+        for device in dict.fromkeys((*changed.devices, *there)):
+            if device is not None:
+                self._touch(device)
+        for one in self.all(ComposableResource) if everything else ():
+            assert isinstance(one, ComposableResource)
+            self._supply.seek(one)
 
     def sense(self, node: NodeName, facts: Facts) -> tuple[Delta, ...]:
         """Take what a node sees and has prepared."""
@@ -143,6 +163,10 @@ class Store:
 
     def physical(self, device: DeviceID) -> FabricDevice | None:
         return self._supply.physical.get(device)
+
+    def place_of(self, fabric: FabricName, physical: PhysicalID) -> NodeName:
+        there = self._supply.places.get((fabric, physical))
+        return there.node if there is not None else NodeName("")
 
     def attached(self, node: NodeName) -> tuple[FabricDevice, ...]:
         return self._supply.attached(node)
@@ -248,6 +272,9 @@ class Store:
     def resource(self, name: str) -> ComposableResource | None:
         return self._get(ComposableResource, named(name))
 
+    def missing_since(self, resource: ComposableResource) -> Seconds:
+        return self._supply.absent.since(resource.uid)
+
     def resource_of(self, device: DeviceID) -> ComposableResource | None:
         return self._by.resource_of.first(device)
 
@@ -297,6 +324,8 @@ class Store:
             self._by.take_out(old, touched)
             if isinstance(old, ComposableResource):
                 self._supply.displace(old)
+                if not isinstance(new, ComposableResource) or new.uid != old.uid:
+                    self._supply.part(old)
         if new is not None:
             self._by.put_in(new, touched)
         fabrics: dict[FabricName, None] = {}
@@ -320,6 +349,7 @@ class Store:
             vendors = self.published(resource.status.device_id)
             in_use = held or any(self._by.claims_holding.count(one) for one in vendors)
             self._supply.place(resource, held=in_use)
+            self._supply.seek(resource)
         self._supply.touch(device, held=held, resource=resource)
         return naming.fabric_of(device, self.policy)
 

@@ -8,6 +8,7 @@ from heapq import nsmallest
 from itertools import count, islice
 from statistics import median
 
+from jackfield.controllers.absent import Absent
 from jackfield.controllers.index import Index
 from jackfield.core import naming
 from jackfield.model.composition import VISIBLE, ComposableResource, ResourceState
@@ -35,6 +36,7 @@ class Supply:
         self._attached: Index[NodeName, tuple[FabricName, PhysicalID], tuple[FabricName, FabricDevice]] = (
             Index(lambda one: (one[0], one[1].id))
         )
+        self.places: dict[tuple[FabricName, PhysicalID], FabricDevice] = {}
         self.under_way: Index[FabricName, str, ComposableResource] = Index(lambda one: one.metadata.name)
         self.idle: Index[Kind, str, ComposableResource] = Index(
             lambda one: (one.last_used, one.metadata.name)
@@ -48,6 +50,7 @@ class Supply:
         self._took: dict[FabricName, list[tuple[Seconds, str, float]]] = {}
         """How long the devices that stand took to attach, by when they were seen."""
         self._told: dict[Kind, tuple[bool, bool, bool]] = {}
+        self.absent = Absent()
 
     # --- reading
 
@@ -207,12 +210,14 @@ class Supply:
         if name is not None:
             self.physical[name] = device
         if device.node:
+            self.places[inventory.fabric, device.id] = device
             self._attached.add(device.node, (inventory.fabric, device.id), (inventory.fabric, device))
 
     def _withdraw(self, inventory: Inventory, device: FabricDevice) -> None:
         name = self.name(inventory, device)
         if name is not None:
             self.physical.pop(name, None)
+        self.places.pop((inventory.fabric, device.id), None)
         self._attached.remove(device.node, (inventory.fabric, device.id))
 
     def _join(self, inventory: Inventory, old: Inventory | None) -> dict[NodeName, None]:
@@ -229,12 +234,41 @@ class Supply:
                 self.nodes_of.remove(fabric, node)
         return dict.fromkeys(changed)
 
+    def part(self, resource: ComposableResource) -> None:
+        """Take it that a resource is gone."""
+        fabric = naming.fabric_of(resource.device, self._policy) if resource.device is not None else None
+        if fabric is not None:
+            self.absent.forget(fabric, resource)
+
+    def seek(self, resource: ComposableResource) -> None:
+        """Look whether a resource's device is where it should be, as far as its manager has shown anything."""
+        name = resource.device
+        fabric = naming.fabric_of(name, self._policy) if name else None
+        inventory = self.inventories.get(fabric) if fabric is not None else None
+        if name is None or fabric is None or inventory is None:
+            return
+        match resource.state:
+            case ResourceState.ONLINE if self._shown(fabric, resource):
+                self.absent.shown(fabric, resource)
+            case ResourceState.ONLINE:
+                self.absent.lack(fabric, resource)
+            case ResourceState.NEW | ResourceState.ATTACHING if self._vanished(inventory, name):
+                self.absent.lack(fabric, resource)
+            case _:
+                self.absent.forget(fabric, resource)
+
+    def _vanished(self, inventory: Inventory, name: DeviceID) -> bool:
+        """Whether there is no such device; where the manager chooses, a name stands for none in particular."""
+        known = not inventory.traits.chooses_device and naming.model_of(name, self._policy) is not None
+        return known and name not in self.physical
+
     def _shown(self, fabric: FabricName, resource: ComposableResource) -> bool:
-        wanted = resource.status.cdi_device_id
-        return bool(wanted) and any(
-            one.id == wanted and self.fabric_of(resource.node) == fabric
-            for one in self.attached(resource.node)
-        )
+        there = self.places.get((fabric, resource.status.cdi_device_id))
+        if there is None or there.node != resource.node or self.fabric_of(resource.node) != fabric:
+            return False
+        if not self.inventories[fabric].traits.knows_orders:
+            return True
+        return there.order in {"", resource.order}  # else it went, and came back for somebody else
 
 
 def _put(names: dict[DeviceID, None], name: DeviceID, *, there: bool) -> None:

@@ -6,7 +6,7 @@ Knows the states of rule 2 and the orders of rules 5, 13, 15 and 16; orders to m
 
 from typing import assert_never
 
-from jackfield.core import guard, naming, quiet, room
+from jackfield.core import evict, guard, naming, quiet, room
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import (
     RELEASED,
@@ -43,7 +43,7 @@ def decide(view: View, name: str, policy: Policy, now: Seconds) -> Plan:
         return Plan()  # gone, or somebody else's
     match resource.state:
         case ResourceState.NEW:
-            return _begin(resource)
+            return _begin(resource) if not resource.foreign else evict.decide(view, resource, policy, now)
         case ResourceState.ATTACHING:
             return _attach(view, resource, policy, now)
         case ResourceState.ONLINE:
@@ -110,6 +110,7 @@ def order(resource: ComposableResource, policy: Policy, view: View) -> Order:
         device=chosen,
         type=resource.spec.type,
         force=resource.spec.force_detach,
+        foreign=bool(resource.foreign),
     )
 
 
@@ -139,7 +140,7 @@ def _attach(view: View, resource: ComposableResource, policy: Policy, now: Secon
         return _come_online(view, resource, policy)
     obstacle = _obstacle(view, resource, policy)
     if obstacle is not None:
-        return Plan(waiting=(obstacle,), again_at=_deadline(resource, policy))
+        return Plan(waiting=(obstacle,), again_at=_hope_ends(view, resource, policy))
     if not _knows_orders(view, resource, policy):
         return quiet.attach(view, resource, order(resource, policy, view), policy, now)
     attach = Attach(
@@ -163,7 +164,7 @@ def _must_be_known(view: View, resource: ComposableResource, policy: Policy, now
     """
     if _binds(resource) or resource.status.error or view.node(resource.node) is None:
         return False
-    if _vanished(view, resource, policy):
+    if _vanished(view, resource, policy, now):
         return False
     if not resource.status.cdi_device_id:
         return _knows_orders(view, resource, policy)
@@ -182,10 +183,18 @@ def _obstacle(view: View, resource: ComposableResource, policy: Policy) -> Waiti
         return _wait(resource, "Silent", "the fabric manager to answer")
     if not inventory.traits.chooses_device and not order(resource, policy, view).device:
         # An order without a device would be filled with any.
-        return _wait(resource, "Missing", f"the policy to say which model {resource.device} is of")
+        return _wait(resource, "Missing", _unknown(view, resource, policy))
     if machine is not None and _full(view, resource, machine, inventory.fabric):
         return _wait(resource, "Room", f"one of the {machine.slots} slots of {resource.node} to be free")
     return None
+
+
+def _unknown(view: View, resource: ComposableResource, policy: Policy) -> str:
+    """Return who must speak before it is known which device is meant."""
+    assert resource.device is not None
+    if room.vanished(view, resource.device, policy):
+        return f"its fabric's manager to show {resource.device.device} again"
+    return f"the policy to say which model {resource.device} is of"
 
 
 def _full(view: View, resource: ComposableResource, machine: Machine, fabric: FabricName) -> bool:
@@ -219,7 +228,7 @@ def _give_up(view: View, resource: ComposableResource, policy: Policy, now: Seco
         return f"node {resource.node} is gone"
     if now >= _deadline(resource, policy) and not _seen(view, resource):
         return f"it did not come within {policy.attach_deadline_seconds:.0f} s"
-    return _mistaken(view, resource) or _vanished(view, resource, policy)
+    return _mistaken(view, resource) or _vanished(view, resource, policy, now)
 
 
 def _mistaken(view: View, resource: ComposableResource) -> str:
@@ -234,10 +243,10 @@ def _mistaken(view: View, resource: ComposableResource) -> str:
     return ""
 
 
-def _vanished(view: View, resource: ComposableResource, policy: Policy) -> str:
-    """Return that there is no such device any more; empty if there is."""
+def _vanished(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> str:
+    """Return that there is no such device any more; empty if there is, or was a moment ago."""
     assert resource.device is not None
-    if not room.vanished(view, resource.device, policy):
+    if now < room.gone_at(view, resource, policy):
         return ""
     return f"{resource.device.device} is not in its fabric's inventory any more"
 
@@ -286,7 +295,12 @@ def _come_online(view: View, resource: ComposableResource, policy: Policy) -> Pl
     if _seen(view, resource):
         return Plan((_mark(resource, ResourceState.ONLINE, Phase.ONLINE, f"{resource.node} sees it"),))
     waiting = _wait(resource, "Visible", f"{resource.node} to see {resource.status.cdi_device_id}")
-    return Plan(waiting=(waiting,), again_at=_deadline(resource, policy))
+    return Plan(waiting=(waiting,), again_at=_hope_ends(view, resource, policy))
+
+
+def _hope_ends(view: View, resource: ComposableResource, policy: Policy) -> Seconds:
+    """When an attach that nothing is heard of is given up."""
+    return min(_deadline(resource, policy), room.gone_at(view, resource, policy))
 
 
 def _seen(view: View, resource: ComposableResource) -> bool:
@@ -328,7 +342,9 @@ def _users(view: View, resource: ComposableResource) -> tuple[ResourceClaim, ...
 
 
 def _detach(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> Plan:
-    unguarded = None if _binds(resource) else guard.unguarded(view, resource, policy, now)
+    # What somebody else attached, another driver may drive, whatever our policy says.
+    ours = _binds(resource) and not resource.foreign
+    unguarded = None if ours else guard.unguarded(view, resource, policy, now)
     if unguarded is not None:
         return unguarded
     waiting = _not_released(view, resource)

@@ -181,6 +181,12 @@ def _exhausted(ledger: _Ledger, want: Want) -> Refuse | None:
 
 
 def _vanished(ledger: _Ledger, want: Want) -> Refuse | None:
+    """What is there, or under way, is waited for a while: a manager may forget it for a moment."""
+    if want.resource is not None:
+        if ledger.now < room.gone_at(ledger.view, want.resource, ledger.policy):
+            return None
+        text = f"the manager does not show {want.device.device} on {want.resource.node} any more"
+        return Refuse(RESCHEDULE, want.device, text)
     if not room.vanished(ledger.view, want.device, ledger.policy):
         return None
     return Refuse(RESCHEDULE, want.device, f"{want.device.device} is not in its fabric's inventory any more")

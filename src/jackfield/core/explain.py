@@ -20,6 +20,7 @@ from jackfield.model.plan import (
     FreeRequest,
     KeepRequest,
     LabelNode,
+    MarkMissing,
     PutRequest,
     PutRequestStatus,
     PutResource,
@@ -69,6 +70,8 @@ def detail(action: AnyAction) -> str:
             return action.device
         case PutRequest():
             return f"size {action.request.spec.resource.size}"
+        case MarkMissing():
+            return str(action.missing)
         case PutResource():
             return f"on {action.resource.node}"
         case _:

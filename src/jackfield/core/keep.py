@@ -74,7 +74,7 @@ def _claimed(site: Site, model: DeviceModel) -> dict[DeviceID, Key]:
 def _own(site: Site, model: DeviceModel) -> list[ComposableResource]:
     """Resources that the scaler's request for this node and model brought about, and that still stand."""
     name = naming.request(site.node, model)
-    return [one for one in room.present(site.view, site.node) if one.request == name]
+    return [one for one in room.present(site.view, site.node) if one.request == name and not one.foreign]
 
 
 def _leaves(
@@ -87,15 +87,16 @@ def _leaves(
     rivals = site.view.claims_holding(resource.device)
     if any(not _turned_down(site, one) for one in rivals):
         return "a claim on another node was given it", NEVER
-    if room.vanished(site.view, resource.device, site.policy):
-        return "its fabric does not show it any more", NEVER
+    gone_at = room.gone_at(site.view, resource, site.policy)
+    if site.now >= gone_at:
+        return f"its fabric does not show it on {site.node} any more", NEVER
     node = site.view.node(site.node)
     if node is None or node.deleting or node.spec.unschedulable:
         return f"node {site.node} takes no more pods", NEVER
     if resource.metadata.name in evicted:
         return "a claim needs its room", NEVER
     # What another node answers may change without news for this one.
-    again_at = Seconds(site.now + site.policy.poll_seconds) if rivals else NEVER
+    again_at = min(gone_at, Seconds(site.now + site.policy.poll_seconds) if rivals else NEVER)
     if resource.metadata.name in warm:
         return "", again_at
     until = Seconds(resource.last_used + site.policy.hold_seconds)

@@ -54,7 +54,12 @@ LIFE = (
         ("Rescan", "MarkVisible"),
         "condition Visible, with what the node saw",
     ),
-    Step(Phase.ONLINE, ("attach.decide",), ("MarkState",), "state Online"),
+    Step(
+        Phase.ONLINE,
+        ("attach.decide", "drift.decide"),
+        ("MarkState", "MarkMissing"),
+        "state Online; condition Missing, should its manager stop showing it",
+    ),
     Step(
         Phase.BINDABLE,
         ("scale.decide",),

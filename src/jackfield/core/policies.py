@@ -20,7 +20,7 @@ _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-
 
 def faults(policy: Policy) -> tuple[str, ...]:
     """Return what must be corrected, each naming its field; nothing if the policy is sound."""
-    return (*_models(policy), *_durations(policy), *_numbers(policy))
+    return (*_models(policy), *_durations(policy), *_numbers(policy), *_foreign(policy))
 
 
 def _models(policy: Policy) -> Iterator[str]:
@@ -93,3 +93,12 @@ def _numbers(policy: Policy) -> Iterator[str]:
     for place, group in enumerate(policy.node_groups):
         if group.max_size < 0 or not _LABEL.fullmatch(group.name):
             yield f"nodeGroups[{place}]: needs a DNS label as name and a maxSize of 0 or more"
+
+
+def _foreign(policy: Policy) -> Iterator[str]:
+    models = [one.cdi_model_name for one in policy.models]
+    for place, rule in enumerate(policy.detach_foreign):
+        if not (rule.device or rule.model or rule.node):
+            yield f"detachForeign[{place}]: must name a device, a model or a node; nothing else is ever detached"
+        if rule.model and rule.model not in models:
+            yield f"detachForeign[{place}].model: {rule.model!r} is not among models, so it could not be detached"

@@ -5,9 +5,11 @@ may a call be repeated, an order be given up, or a resource whose device is gone
 Must not know states other than the two it works in.
 """
 
+import msgspec
+
 from jackfield.model.composition import ComposableResource, ResourceState
 from jackfield.model.fabric import FabricDevice, Order
-from jackfield.model.names import NEVER, FabricName, Seconds
+from jackfield.model.names import NEVER, FabricName, OrderID, Seconds
 from jackfield.model.plan import Adopt, Attach, Detach, MarkState, Phase, Plan, Waiting
 from jackfield.model.policy import Policy
 from jackfield.model.view import View
@@ -29,11 +31,16 @@ def attach(view: View, resource: ComposableResource, order: Order, policy: Polic
         phase=Phase.ATTACHING,
         resource=resource.metadata.name,
         version=resource.metadata.resource_version,
-        order=order,
+        order=order if verb != "attach" else _anew(order, resource),
         mark_sent=True,
         because=f"{resource.node} should have it" if verb != "attach" else "all is quiet and nothing came",
     )
     return Plan((send,), again_at=Seconds(now + policy.poll_seconds))
+
+
+def _anew(order: Order, resource: ComposableResource) -> Order:
+    """Return the order under another id: what the first one brought may be another's by now, and is not meant."""
+    return msgspec.structs.replace(order, id=OrderID(f"{order.id}/{resource.sent[1]:.6f}"))
 
 
 def detach(view: View, resource: ComposableResource, order: Order, policy: Policy, now: Seconds) -> Plan:

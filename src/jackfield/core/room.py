@@ -8,6 +8,7 @@ import msgspec
 from jackfield.core import naming
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import ComposabilityRequest, ComposableResource, ResourceState
+from jackfield.model.fabric import FabricDevice
 from jackfield.model.lease import Lease
 from jackfield.model.names import NEVER, DeviceID, ModelName, NodeName, Seconds, seconds
 from jackfield.model.node import HEARTBEATS, OPT_OUT, Node
@@ -109,11 +110,14 @@ def present(view: View, node: NodeName) -> tuple[ComposableResource, ...]:
 
 def strangers(view: View, node: NodeName) -> int:
     """Return how many devices stand on the node that are not ours; they take room all the same."""
+    return sum(not one.ours and not booked(view, node, one) for one in view.attached(node))
+
+
+def booked(view: View, node: NodeName, device: FabricDevice) -> bool:
+    """Return whether a resource for this very node has the device; one for another node has lost it."""
     fabric = view.fabric_of(node)
-    return sum(
-        not one.ours and (fabric is None or view.resource_with(fabric, one.id) is None)
-        for one in view.attached(node)
-    )
+    resource = view.resource_with(fabric, device.id) if fabric is not None else None
+    return resource is not None and resource.node == node
 
 
 def failures(view: View, device: DeviceID, claim: ResourceClaim) -> tuple[Failure, ...]:
@@ -134,6 +138,14 @@ def vanished(view: View, device: DeviceID, policy: Policy) -> bool:
     if inventory is None or inventory.traits.chooses_device or naming.model_of(device, policy) is None:
         return False
     return view.physical(device) is None
+
+
+def gone_at(view: View, resource: ComposableResource, policy: Policy) -> Seconds:
+    """Return when a resource's device counts as gone, unless it is shown again before; NEVER while all is well.
+
+    A manager that forgets half of what it has for a minute must not make us give up half of what we have.
+    """
+    return Seconds(view.missing_since(resource) + policy.missing_seconds)
 
 
 def busy(view: View, resource: ComposableResource) -> bool:

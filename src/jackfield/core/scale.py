@@ -78,11 +78,18 @@ def _also(view: View, policy: Policy, one: object) -> Iterable[NodeName]:
             served = view.claim(one.record.claim) if one.record is not None else None
             holding = view.claims_holding(one.device) if one.device is not None else ()
             nodes = (*(claim.node for claim in holding), *((served.node,) if served else ()))
+            nodes = (*nodes, *_astray(view, policy, one))
             return (*nodes, *_past_spares(view, policy, one))
         case ResourceSlice():
             return (one.spec.node_name,)
         case _:
             return ()
+
+
+def _astray(view: View, policy: Policy, resource: ComposableResource) -> Iterable[NodeName]:
+    """Where the device stands, should that be elsewhere: given up by this resource, it is put into the books there."""
+    fabric = naming.fabric_of(resource.device, policy) if resource.device is not None else None
+    return (view.place_of(fabric, resource.status.cdi_device_id),) if fabric is not None else ()
 
 
 def _past_spares(view: View, policy: Policy, resource: ComposableResource) -> Iterable[NodeName]:
@@ -99,11 +106,11 @@ def _past_spares(view: View, policy: Policy, resource: ComposableResource) -> It
 def _answer(view: View, wish: Demand, policy: Policy, now: Seconds) -> Plan:
     match wish.verdict:
         case Settled(ready=ready):
-            return _bereft(view, wish, policy) if ready else Plan()
+            return _bereft(view, wish, policy, now) if ready else Plan()
         case Refuse() as refused:
             return _refuse(wish, refused)
         case Serve():
-            return _serve(view, wish, now)
+            return _serve(view, wish, policy, now)
         case _ as never:
             assert_never(never)
 
@@ -124,21 +131,33 @@ def _refuse(wish: Demand, refused: Refuse) -> Plan:
     return Plan((_condition(wish, refused.type, refused.reason),))
 
 
-def _bereft(view: View, wish: Demand, policy: Policy) -> Plan:
+def _bereft(view: View, wish: Demand, policy: Policy, now: Seconds) -> Plan:
     """Tell of a device that vanished from under a pod: what was answered stays, but its user should know (rule 8)."""
-    lost = [want.device.device for want in wish.wants if room.vanished(view, want.device, policy)]
+    gone = {want.device.device: _gone_at(view, want, policy) for want in wish.wants}
+    lost = [device for device, at in gone.items() if now >= at]
+    again_at = min((at for at in gone.values() if now < at), default=NEVER)
     if not lost:
-        return Plan()
-    what = f"{', '.join(lost)} to be in the fabric's inventory again; until then its pod runs without it"
-    return Plan(waiting=(_wait(wish.claim, "Lost", what),))
+        return Plan(again_at=again_at)
+    what = (
+        f"{', '.join(lost)} to be attached to {wish.claim.node} again, as its fabric's manager shows it; "
+        "until then its pod runs without it: delete the pod to have it scheduled anew"
+    )
+    return Plan(waiting=(_wait(wish.claim, "Lost", what),), again_at=again_at)
 
 
-def _serve(view: View, wish: Demand, now: Seconds) -> Plan:
+def _gone_at(view: View, want: Want, policy: Policy) -> Seconds:
+    """When a device counts as gone; what nothing attached any more is gone if its manager says so."""
+    if want.resource is not None:
+        return room.gone_at(view, want.resource, policy)
+    return Seconds(float("-inf")) if room.vanished(view, want.device, policy) else NEVER
+
+
+def _serve(view: View, wish: Demand, policy: Policy, now: Seconds) -> Plan:
     """Wait until every device is online, then record the claim on each, then answer on that very version."""
     for want in wish.wants:
         waiting = _not_online(view, want)
         if waiting is not None:
-            return Plan(waiting=(waiting,))
+            return Plan(waiting=(waiting,), again_at=min(_gone_at(view, one, policy) for one in wish.wants))
     elsewhere = _recorded_elsewhere(view, wish)
     if elsewhere is not None:
         return Plan(
@@ -167,6 +186,14 @@ def _not_online(view: View, want: Want) -> Waiting | None:
         return _wait(want.claim, "Moving", f"{name} to come back from {resource.node}")
     if resource.state is not ResourceState.ONLINE:
         return _wait(want.claim, "Attaching", f"{name} to be attached to {resource.node}")
+    return _not_usable(view, want, resource)
+
+
+def _not_usable(view: View, want: Want, resource: ComposableResource) -> Waiting | None:
+    """What a device that is online on the claim's node may still lack."""
+    name = want.device.device
+    if view.missing_since(resource) != NEVER:
+        return _wait(want.claim, "Missing", f"the manager to show {name} on {resource.node} again")
     if resource.record is not None and resource.record.uid != want.claim.uid:
         return _wait(want.claim, "Recorded", f"{name} to be given up by claim {resource.record.claim}")
     if resource.holder and resource.holder != want.claim.uid:

@@ -1,21 +1,22 @@
 """Devices of ours that stand on a node and are in nobody's books (rule 21).
 
 Left by an order that took effect after it was given up, or by a store restored from a backup. They get a resource,
-and are then used or returned like any idle device. Knows the inventory. Must not know what becomes of them, nor
-touch what is not ours.
+and are then used or returned like any idle device. What is not ours gets one only if the policy wants it off. Knows
+the inventory. Must not know what becomes of them.
 """
 
-from jackfield.core import naming
+from jackfield.core import evict, naming
 from jackfield.model.composition import (
     DEVICE,
     FINALIZER,
+    FOREIGN,
     MANAGED_BY,
     ORDER,
     ComposableResource,
     ComposableResourceSpec,
     ResourceState,
 )
-from jackfield.model.fabric import FabricDevice, Inventory
+from jackfield.model.fabric import FabricDevice, Inventory, Machine
 from jackfield.model.meta import ObjectMeta
 from jackfield.model.names import DeviceID, NodeName, Seconds
 from jackfield.model.plan import Phase, Plan, PutResource
@@ -26,7 +27,7 @@ SLOTS_SEARCHED_MAX = 4096
 
 
 def adopt(view: View, node: NodeName, policy: Policy, now: Seconds) -> Plan:
-    """Return a resource for each device of ours on the node that no resource has or waits for."""
+    """Return a resource for each device on the node that no resource has or waits for, and that is ours or to go."""
     fabric, machine = view.fabric_of(node), view.machine(node)
     inventory = view.inventory(fabric) if fabric is not None else None
     if fabric is None or machine is None or inventory is None:
@@ -35,7 +36,8 @@ def adopt(view: View, node: NodeName, policy: Policy, now: Seconds) -> Plan:
     taken: list[DeviceID] = []
     for device in view.attached(node):
         model = policy.model(device.model)
-        if not device.ours or model is None or view.resource_with(fabric, device.id) is not None:
+        wanted = device.ours or evict.named(view, fabric, device, policy)
+        if not wanted or model is None or view.resource_with(fabric, device.id) is not None:
             continue
         request = view.request(naming.request(node, model))
         if _waited_for(view, node, device) or (request is not None and request.deleting):
@@ -43,7 +45,7 @@ def adopt(view: View, node: NodeName, policy: Policy, now: Seconds) -> Plan:
         if not view.current(fabric):  # what was detached a moment ago may still be shown
             again_at = min(again_at, Seconds(now + policy.poll_seconds))
             continue
-        settled_at = Seconds(max(machine.since, device.since) + inventory.traits.call_timeout)
+        settled_at = settles(inventory, machine, device)
         if now < settled_at:
             again_at = min(again_at, settled_at)
             continue
@@ -52,6 +54,11 @@ def adopt(view: View, node: NodeName, policy: Policy, now: Seconds) -> Plan:
             taken.append(name)
             puts.append(_resource(name, node, model, device, policy))
     return Plan(tuple(puts), again_at=again_at)
+
+
+def settles(inventory: Inventory, machine: Machine, device: FabricDevice) -> Seconds:
+    """Return when a device has stood there for so long that no call under way can have to do with it."""
+    return Seconds(max(machine.since, device.since) + inventory.traits.call_timeout)
 
 
 def _waited_for(view: View, node: NodeName, device: FabricDevice) -> bool:
@@ -89,15 +96,19 @@ def _resource(
     fabric = naming.fabric_of(name, policy)
     assert fabric is not None
     order = {ORDER: str(device.order)} if device.order else {}
+    mark = order if device.ours else {FOREIGN: str(device.id)}
     meta = ObjectMeta(
         name=naming.resource(fabric, name),
         labels={MANAGED_BY: naming.request(node, model)},
-        annotations={DEVICE: str(name), **order},
+        annotations={DEVICE: str(name), **mark},
         finalizers=(FINALIZER,),
     )
     spec = ComposableResourceSpec(type=model.type, model=model.cdi_model_name, target_node=node)
+    because = (
+        f"{device.id} is ours, stands on {node}, and is in nobody's books"
+        if device.ours
+        else f"somebody else attached {device.id} to {node}, and detachForeign names it"
+    )
     return PutResource(
-        phase=Phase.COMPOSED,
-        resource=ComposableResource(metadata=meta, spec=spec),
-        because=f"{device.id} is ours, stands on {node}, and is in nobody's books",
+        phase=Phase.COMPOSED, resource=ComposableResource(metadata=meta, spec=spec), because=because
     )

@@ -46,11 +46,15 @@ SENT = "jackfield.dev/sent"
 """Annotation of a resource: what was last asked of a manager without order ids, and when, `attach TIME`."""
 ORDER = "jackfield.dev/order"
 """Annotation of a resource that was found attached: the order that its manager knows it by."""
+FOREIGN = "jackfield.dev/foreign"
+"""Annotation of a resource: the device, by its manager's name, that somebody else attached and the policy wants off."""
 DEVICES = "jackfield.dev/devices"
 """Annotation of a scaler's request: the devices it wants, `driver/pool/device=namespace/name`, by line."""
 
 VISIBLE = "Visible"
 RELEASED = "Released"
+MISSING = "Missing"
+"""Condition of a resource: its manager does not show its device where it should be."""
 
 
 class ResourceState(StrEnum):
@@ -238,6 +242,11 @@ class ComposableResource(Object, frozen=True, gc=False, kw_only=True):
     def holder(self) -> Uid:
         """The claim the node has prepared it for; empty for none."""
         return Uid(self.metadata.annotations.get(HOLDER, ""))
+
+    @property
+    def foreign(self) -> PhysicalID:
+        """The device that somebody else attached and that is to be detached; empty for one of ours."""
+        return PhysicalID(self.metadata.annotations.get(FOREIGN, ""))
 
     @property
     def withdrawn(self) -> bool:

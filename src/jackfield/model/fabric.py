@@ -76,6 +76,8 @@ class Order(msgspec.Struct, frozen=True):
     """The device, where the manager lets one choose, and always for a detach that names one."""
     type: str = "gpu"
     force: bool = False
+    foreign: bool = False
+    """Of a detach: the device was attached by somebody else, and the policy names it; an attach never is."""
 
 
 class Working(msgspec.Struct, frozen=True, tag=True):

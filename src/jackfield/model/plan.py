@@ -211,6 +211,9 @@ class MarkState(Action, frozen=True, kw_only=True):
     version: Version
     state: ResourceState
     error: str = ""
+    device: PhysicalID = PhysicalID("")
+    """The device, where it becomes known with this state; then its serial number too."""
+    serial: str = ""
 
 
 class Attach(Action, frozen=True, kw_only=True):
@@ -261,6 +264,15 @@ class FreeResource(Action, frozen=True, kw_only=True):
 
     resource: str
     version: Version
+
+
+class MarkMissing(Action, frozen=True, kw_only=True):
+    """Write on the resource, by version, whether its manager shows its device where it should be."""
+
+    resource: str
+    version: Version
+    missing: bool
+    message: str
 
 
 class Blame(Action, frozen=True, kw_only=True):
@@ -365,6 +377,7 @@ AnyAction = (
     | PutTaint
     | DropTaint
     | FreeResource
+    | MarkMissing
     | Blame
     | Rescan
     | MarkVisible
@@ -388,12 +401,31 @@ class Waiting(msgspec.Struct, frozen=True):
     """A noun phrase that completes "waiting for …"."""
 
 
+class Finding(msgspec.Struct, frozen=True):
+    """Something that is not as the books say, told once when it begins and once when it is over."""
+
+    object: str
+    """What it is about, as `jackfield story` names it: node/NAME, resource/NAME."""
+    reason: str
+    """A word in CamelCase that can be counted and filtered by."""
+    what: str
+    """Sentences for people: what is so, why, and what to do."""
+    fabric: FabricName
+    count: int = 1
+    """How many devices it is about."""
+    grave: bool = True
+    """Whether somebody should see to it; else it is good to know."""
+    told: bool = True
+    """Whether it is worth an Event; else it is only counted and logged."""
+
+
 class Plan(msgspec.Struct, frozen=True):
     """What to do now, what is waited for, and when to look again though nothing happens."""
 
     actions: tuple[AnyAction, ...] = ()
     waiting: tuple[Waiting, ...] = ()
     again_at: Seconds = NEVER
+    findings: tuple[Finding, ...] = ()
 
 
 NOTHING = Plan()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from jackfield.model.names import FabricName, ModelName, Seconds
+from jackfield.model.names import FabricName, ModelName, NodeName, PhysicalID, Seconds
 
 DRIVER = "fabric.jackfield.dev"
 """Our DRA driver. A model under this name is handed over by `bind`, any other by `reschedule`."""
@@ -49,6 +49,17 @@ class NodeGroup(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fiel
     max_size: int = 10
 
 
+class Foreign(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Devices that somebody else attached to our nodes and that may be detached: those that agree with all it names."""
+
+    device: PhysicalID = PhysicalID("")
+    """As the manager calls it."""
+    model: ModelName = ModelName("")
+    node: NodeName = NodeName("")
+    fabric: FabricName = FabricName("")
+    """Alone it names nothing: two fabrics may call different devices alike, so it only narrows the others."""
+
+
 class Policy(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """Everything an operator may choose. Durations are in seconds."""
 
@@ -79,6 +90,8 @@ class Policy(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=
     """How often an order under way is asked about."""
     inventory_seconds: Seconds = Seconds(30.0)
     """How often a manager is asked what it has."""
+    missing_seconds: Seconds = Seconds(90.0)
+    """How long a manager may fail to show an attached device where it should be before it counts as gone."""
     resync_seconds: Seconds = Seconds(300.0)
     """A safety net: every key is looked at again after this time, should an event have been lost."""
 
@@ -96,6 +109,8 @@ class Policy(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=
     observe_only: bool = False
     """Decisions are made and told, nothing is written."""
     fabrics_paused: tuple[FabricName, ...] = ()
+    detach_foreign: tuple[Foreign, ...] = ()
+    """What may be detached though somebody else attached it; nothing else that is not ours is ever touched."""
 
     def model(self, name: ModelName) -> DeviceModel | None:
         """Return what is known of the model, or None where the operator did not list it."""

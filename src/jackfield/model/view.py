@@ -82,6 +82,9 @@ class View(Protocol):
     def physical(self, device: DeviceID) -> FabricDevice | None:
         """The device behind a DRA name, where the manager lets one choose and shows it."""
 
+    def place_of(self, fabric: FabricName, physical: PhysicalID) -> NodeName:
+        """The node that the manager shows a device on; empty if it shows it on none."""
+
     def attached(self, node: NodeName) -> tuple[FabricDevice, ...]:
         """What the manager shows as attached to the node."""
 
@@ -173,6 +176,9 @@ class View(Protocol):
 
     def resource(self, name: str) -> ComposableResource | None:
         """The resource, or None."""
+
+    def missing_since(self, resource: ComposableResource) -> Seconds:
+        """Since when a manager, asked after it was known, has not shown its device where it should be; else NEVER."""
 
     def resource_of(self, device: DeviceID) -> ComposableResource | None:
         """The one resource of a device."""

@@ -86,6 +86,7 @@ class Audit:
         self._wasted = 0
         self._before: dict[Key, None] = {}
         self._robbed: dict[Uid, None] = {}  # claims whose device somebody took by force
+        self._excused: dict[PhysicalID, None] = {}
         self._began = world.clock.now()
         for kind in KINDS:
             world.api.subscribe(kind, self._hear)
@@ -97,6 +98,10 @@ class Audit:
         self._began = self._world.clock.now()
         self._before = dict.fromkeys(self.pods)
         self.events = 0
+
+    def excuse(self, device: PhysicalID) -> None:
+        """Take it that somebody else moves a device: what it is pulled from is not our fault."""
+        self._excused[device] = None
 
     # --- what happens
 
@@ -118,7 +123,8 @@ class Audit:
             if new.spec.force_detach and new.state is ResourceState.DETACHING:
                 self._robbed |= dict.fromkeys(claim.uid for claim in holding)
         for one in around:
-            if one.uid not in self._robbed:
+            by_hand = isinstance(one, ComposableResource) and one.status.cdi_device_id in self._excused
+            if one.uid not in self._robbed and not by_hand:  # no books are right about what somebody moved
                 faults += check.state(self._store, one, self._store.policy)
         for fault in faults:
             self._violated(fault)
@@ -156,12 +162,13 @@ class Audit:
             self._stays[key] = Attachment(movement.device.id, movement.node)
             return
         stay = self._stays.pop(key, None)
-        if stay is not None and not stay.served and movement.device.ours:
+        excused = movement.device.id in self._excused
+        if stay is not None and not stay.served and movement.device.ours and not excused:
             self._wasted += 1
         host = self._world.hardware.hosts.get(movement.node)
         if host is not None and host.pulled_in_use:
             pulled = host.pulled_in_use.pop()
-            if not self._forced(pulled.device.id):
+            if not self._forced(pulled.device.id) and not excused:
                 self._violated(f"device/{pulled.device.id}: pulled from {pulled.node} while prepared")
 
     def _served(self, node: str, device: PhysicalID) -> None:

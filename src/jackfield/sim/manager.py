@@ -121,6 +121,13 @@ class Manager:
             there.state, there.reason = State.ENDED, f"device {device} was lost"
         self.pool.lose(device)
 
+    def move(self, device: PhysicalID, node: NodeName) -> None:
+        """Let somebody attach a device by hand, or pull it where no node is named, behind everybody's back."""
+        there = self._by_device.pop(device, None)
+        if there is not None:
+            there.state, there.reason = State.ENDED, f"device {device} was pulled by hand"
+        self.pool.move(device, node)
+
     def stop(self) -> None:
         """Cut the power: what is under way stays as it is."""
         for task in tuple(self._running.values()):
@@ -138,6 +145,8 @@ class Manager:
 
     def _detach_known(self, order: Order) -> Progress:
         known = self._orders.get(order.id)
+        if known is None and order.foreign:
+            known = self._orders[order.id] = self._taken_over(order)
         if known is None:  # closed before it began: an attach that comes late finds it so
             known = self._orders[order.id] = Attachment(order, PhysicalID(""), State.ENDED)
         return self._end(known, NEVER)
@@ -158,12 +167,24 @@ class Manager:
 
     def _detach_blindly(self, order: Order, deadline: Seconds) -> Progress:
         device = self.pool.device(order.device)
-        if device is not None and device.node == order.node and not device.ours:
+        if device is not None and device.node == order.node and not device.ours and not order.foreign:
             raise Refused(f"device {order.device} was attached by somebody else")
         there = self._by_device.get(order.device)
+        if order.foreign and (there is None or there.order.id != order.id):
+            there = self._taken_over(order)
         if there is None or there.order.node != order.node:
             return Done(order.device)
         return self._end(there, deadline)
+
+    def _taken_over(self, order: Order) -> Attachment:
+        """Return what somebody else attached as if this order had, so that it can be ended."""
+        device = self.pool.device(order.device)
+        if device is None or device.node != order.node:
+            return Attachment(order, PhysicalID(""), State.ENDED)
+        if device.ours:
+            raise Refused(f"device {order.device} was attached by another order of yours")
+        there = self._by_device[device.id] = Attachment(order, device.id, State.ATTACHED)
+        return there
 
     # --- from beginning to end
 

@@ -203,11 +203,23 @@ class Stage:
                 self.world.restart_controllers()
             case scenario.Restart():
                 self.world.hardware.restart_plugins()
-            case scenario.Take():
-                for manager in self.world.hardware.managers.values():
-                    manager.pool.take(step.model, step.count)
             case _:
-                pass  # a workload has become pods
+                self._do_behind_our_back(step)
+
+    def _do_behind_our_back(self, step: scenario.AnyStep) -> None:
+        for manager in self.world.hardware.managers.values():
+            match step:
+                case scenario.Take():
+                    manager.pool.take(step.model, step.count)
+                case scenario.Move() if manager.pool.device(step.device) is not None:
+                    self.audit.excuse(step.device)
+                    manager.move(step.device, step.node)
+                case scenario.Hide():
+                    manager.pool.hide(*step.devices)
+                case scenario.Sicken() if manager.pool.device(step.device) is not None:
+                    manager.pool.set_health(step.device, healthy=step.undo)
+                case _:
+                    pass  # a workload has become pods; a device may be another fabric's
 
     async def _create_pods(self, step: scenario.CreatePod) -> None:
         names = (

@@ -58,6 +58,7 @@ class Pool:
         self._reserved: dict[PhysicalID, NodeName] = {}
         self._listeners: dict[NodeName, list[Listener]] = {}
         self._shown: Inventory | None = None
+        self._hidden: dict[PhysicalID, None] = {}
         for batch in spec.batches:
             self.add(batch)
         for foreign in spec.foreign:
@@ -86,13 +87,13 @@ class Pool:
     def _inventory(self) -> Inventory:
         machines = tuple(self._machines.values())
         if not self.spec.traits.chooses_device:
-            devices = tuple(self._devices.values())
+            devices = tuple(one for one in self._devices.values() if one.id not in self._hidden)
             return Inventory(self.spec.name, self.spec.traits, machines, devices)
         free = {model: len(ids) for model, ids in self._free.items()}
         for device in map(self._devices.__getitem__, self._reserved):
             free[device.model] += device.healthy
         attached = (self._devices[device] for device in self._attached)
-        here = tuple(device for device in attached if device.node != ELSEWHERE)
+        here = tuple(one for one in attached if one.node != ELSEWHERE and one.id not in self._hidden)
         return Inventory(self.spec.name, self.spec.traits, machines, here, free)
 
     # --- reserving: who gets what, before anything moves
@@ -222,6 +223,20 @@ class Pool:
             self._unfree(device)
             self._attach(self._devices[device], ELSEWHERE, order=OrderID(""), ours=False)
         return taken
+
+    def move(self, device: PhysicalID, node: NodeName) -> None:
+        """Let somebody bring a device to a node by hand, or back to the pool."""
+        self.unreserve(device)
+        self.leave(device)
+        if node:
+            self._unfree(device)
+            self._used[node] += 1
+            self._attach(self._devices[device], node, order=OrderID(""), ours=False)
+
+    def hide(self, *devices: PhysicalID) -> None:
+        """Let the manager forget to show these, and no others, though nothing has happened to them."""
+        self._hidden = dict.fromkeys(devices)
+        self._shown = None
 
     def give_back(self, device: PhysicalID) -> None:
         """Let the other cluster, or whoever attached it, return a device that is not ours."""

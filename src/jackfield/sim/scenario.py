@@ -130,6 +130,26 @@ class Take(Step, frozen=True, kw_only=True, tag="take"):
     count: Count = 1
 
 
+class Move(Step, frozen=True, kw_only=True, tag="move"):
+    """Somebody attaches a device to a node by hand at the manager, or pulls it where no node is named."""
+
+    device: PhysicalID
+    node: NodeName = NodeName("")
+
+
+class Hide(Step, frozen=True, kw_only=True, tag="hide"):
+    """The managers forget to show these devices, and only these, though nothing has happened to them."""
+
+    devices: tuple[PhysicalID, ...] = ()
+
+
+class Sicken(Step, frozen=True, kw_only=True, tag="sicken"):
+    """A device falls ill, or recovers."""
+
+    device: PhysicalID
+    undo: bool = False
+
+
 class Restart(Step, frozen=True, kw_only=True, tag="restart"):
     """Our controllers, or the plugins of all nodes, are killed where they stand and started again."""
 
@@ -150,6 +170,9 @@ AnyStep = (
     | Silence
     | Break
     | Take
+    | Move
+    | Hide
+    | Sicken
     | Restart
 )
 

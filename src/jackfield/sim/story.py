@@ -12,6 +12,7 @@ from jackfield.core import explain
 from jackfield.model.names import NodeName, Seconds
 from jackfield.model.plan import (
     AnyAction,
+    Finding,
     FreeRequest,
     KeepRequest,
     PutRequestStatus,
@@ -81,6 +82,12 @@ class Story:
         del at, by
         for one in waiting:
             self.waiting[one.object] = one
+
+    def found(self, at: Seconds, by: str, finding: Finding, *, over: bool) -> None:
+        """Take what is not as the books say, or that it is over."""
+        what = f"{'Over' if over else 'Found'} {finding.reason}"
+        about = (finding.object,)
+        self.happened(at, Line(0.0, finding.object, "", what, by, finding.what, about))
 
     def hop(self, action: AnyAction, after: Seconds) -> None:
         """Pass over how long it took: our own time does not pass in a story."""

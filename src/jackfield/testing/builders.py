@@ -30,9 +30,11 @@ from jackfield.model.composition import (
     CLAIM,
     DEVICE,
     DEVICES,
+    FOREIGN,
     HOLDER,
     LAST_USED,
     MANAGED_BY,
+    ORDER,
     SCALER,
     SENT,
     AllocationPolicy,
@@ -61,6 +63,7 @@ from jackfield.model.meta import (
     Object,
 )
 from jackfield.model.names import (
+    NEVER,
     DeviceID,
     FabricName,
     Key,
@@ -230,6 +233,8 @@ def resource(
         HOLDER: meta.get("holder", ""),
         LAST_USED: point(meta["used"]) if "used" in meta else "",
         SENT: meta.get("sent", ""),
+        FOREIGN: meta.get("foreign", ""),
+        ORDER: meta.get("order", ""),
     }
     owner = meta.get("request", naming.request(NodeName(on), kind))
     return ComposableResource(
@@ -331,10 +336,12 @@ def world(
     inventories: Iterable[Inventory] = (),
     policy: Policy = policy(),
     facts: Mapping[str, Facts] = {},
+    looked: float = NEVER,
 ) -> Store:
     """Return the view of a world with these things in it, told in this order.
 
-    An object without a uid or a resourceVersion is given one, versions rising in the order of the objects.
+    An object without a uid or a resourceVersion is given one, versions rising in the order of the objects. Where it
+    is said when somebody `looked`, the managers were asked once more then, and showed the same.
     """
     store = Store(policy)
     for one in inventories:
@@ -343,6 +350,9 @@ def world(
         store.put(_numbered(each, count))
     for name, seen in facts.items():
         store.sense(NodeName(name), seen)
+    for one in inventories if looked != NEVER else ():
+        store.ask(one.fabric)
+        store.see(one, at=Seconds(looked))
     return store
 
 

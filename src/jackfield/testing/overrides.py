@@ -90,6 +90,10 @@ class ResourceMeta(Meta, total=False):
     force: bool
     sent: str
     """What was last asked of a manager without order ids, and when: `attach TIME`."""
+    foreign: str
+    """The device that somebody else attached and that is to leave."""
+    order: str
+    """The order that its manager knows it by, where it was found attached."""
 
 
 def metadata(

@@ -8,7 +8,7 @@ import pytest
 from jackfield.cli.log import LAYOUTS, REMEMBERED_MAX, Kept, Log
 from jackfield.model.composition import ResourceState
 from jackfield.model.names import Key, Seconds, Version
-from jackfield.model.plan import LabelNode, MarkState, Phase, Waiting
+from jackfield.model.plan import Finding, LabelNode, MarkState, Phase, Waiting
 from jackfield.testing import builders as b
 
 AT = Seconds(1_790_000_000.25)
@@ -52,6 +52,17 @@ def test_text_is_for_eyes() -> None:
         f"{TIME} room.decide node/n1 LabelNode: there is room",
         f"{TIME} room.decide claim/default/c Waiting NoRoom: waiting for a free slot on n1",
         f"{TIME} jackfield Note: leads fabric rack-a",
+    ]
+
+
+def test_what_is_not_as_the_books_say_is_found_and_is_over() -> None:
+    page = Page()
+    found = Finding("node/n1", "ForeignDevice", "9 is attached by somebody else", b.FABRIC)
+    page.log.found(AT, "drift.decide", found, over=False)
+    page.log.found(AT, "drift.decide", found, over=True)
+    assert page.lines() == [
+        f"{TIME} drift.decide node/n1 Found ForeignDevice: 9 is attached by somebody else",
+        f"{TIME} drift.decide node/n1 Over ForeignDevice: 9 is attached by somebody else",
     ]
 
 

@@ -19,7 +19,7 @@ from jackfield.model.fabric import Machine, Traits
 from jackfield.model.meta import Object, ObjectMeta
 from jackfield.model.names import FabricName, Key, NodeName, Seconds, Version, named
 from jackfield.model.node import Node
-from jackfield.model.plan import AnyAction, Waiting
+from jackfield.model.plan import AnyAction, Finding, Waiting
 from jackfield.model.policy import Policy
 from jackfield.model.view import Delta
 from jackfield.ports import Merge, World
@@ -41,11 +41,16 @@ class Heard:
     def __init__(self) -> None:
         self.done: list[tuple[float, str, str]] = []
         self.waiting: list[tuple[str, tuple[Waiting, ...]]] = []
+        self.findings: list[tuple[Finding, bool]] = []
 
     def did(self, at: Seconds, by: str, action: AnyAction, error: str) -> None:
         self.done.append((at - loop.START, f"{by} {type(action).__name__}", error))
 
     def hop(self, action: AnyAction, after: Seconds) -> None: ...
+
+    def found(self, at: Seconds, by: str, finding: Finding, *, over: bool) -> None:
+        del at, by
+        self.findings.append((finding, over))
 
     def waits(self, at: Seconds, by: str, waiting: tuple[Waiting, ...]) -> None:
         del at

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from jackfield.codec.encoding import encoded
+from jackfield.controllers.act import act
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import (
     DELETE_DEVICE,
@@ -54,7 +55,7 @@ from unit.controllers.actions import (
     set_condition,
     version,
 )
-from unit.controllers.bench import Bench, play
+from unit.controllers.bench import Bench, T, play
 
 
 @pytest.mark.parametrize("made", GUARDED, ids=[type(made(OLD)).__name__ for made in GUARDED])
@@ -256,12 +257,37 @@ def test_a_record_goes_only_when_the_claim_read_live_does_not_hold(
     play(scene)
 
 
+class Overtaken:
+    """The cluster, which says that a claim is gone after we have heard of the next one of its name."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self.watch, self.write = bench.client.watch, bench.client.write
+        self.create, self.delete = bench.client.create, bench.client.delete
+
+    async def read(self, kind: type[T], key: Key) -> T:
+        await self._bench.cluster.delete(kind, key, ANY)
+        await self._bench.put(b.claim("c"))
+        raise Gone(str(key))
+
+
+def test_a_claim_that_is_gone_does_not_take_the_next_of_its_name_with_it() -> None:
+    async def scene(bench: Bench) -> None:
+        made, found = await _recorded(bench)
+        hands = replace(bench.hands, world=replace(bench.world, cluster=Overtaken(bench)))
+        await act(forget(version(found), uid=made.uid), hands)
+        assert (await bench.resource()).record is None
+        assert (await bench.claim()).uid != made.uid
+
+    play(scene)
+
+
 def test_a_stale_view_of_the_claim_does_not_forget_it() -> None:
     """We believe that the claim is gone; it is there, and holds."""
 
     async def scene(bench: Bench) -> None:
         made, found = await _recorded(bench)
-        bench.store.forget(ResourceClaim, CLAIM)
+        bench.store.remove(made)
         note: dict[str, object] = {"metadata": {"annotations": {"news": "yes"}}}
         await bench.cluster.write(Merge(ResourceClaim, CLAIM, ANY, note))
         with pytest.raises(Conflict):

@@ -1,9 +1,11 @@
 """Effects on requests and resources, and on the fabric behind them, against the real embedded API."""
 
+import asyncio
+
 import pytest
 from msgspec.structs import replace
 
-from jackfield.controllers.act import FAILURES_MAX
+from jackfield.controllers.act import FAILURES_MAX, act
 from jackfield.model.composition import (
     FINALIZER,
     ChildStatus,
@@ -15,6 +17,7 @@ from jackfield.model.composition import (
     ResourceState,
 )
 from jackfield.model.fabric import Traits
+from jackfield.model.meta import Object
 from jackfield.model.names import (
     NodeName,
     Uid,
@@ -32,7 +35,7 @@ from jackfield.model.plan import (
     KeepRequest,
     PutResource,
 )
-from jackfield.ports import Conflict, Gone, Refused, Retry
+from jackfield.ports import Apply, Conflict, Gone, Merge, Refused, Retry
 from jackfield.sim.fabric import Call, Fate
 from jackfield.sim.spec import Foreign
 from jackfield.testing import builders as b
@@ -63,6 +66,37 @@ def test_a_request_that_was_kept_is_seen_to_go() -> None:
         assert bench.store.request("by-hand") is None
         with pytest.raises(Gone):
             await bench.cluster.read(ComposabilityRequest, named("by-hand"))
+
+    play(scene)
+
+
+class Overtaken:
+    """The cluster, whose answers come after what happened next: somebody has made one of the same name."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self.watch, self.read = bench.client.watch, bench.client.read
+        self.create, self.delete = bench.client.create, bench.client.delete
+
+    async def write(self, patch: Merge | Apply) -> Object:
+        answer = await self._bench.client.write(patch)
+        self._bench.store.remove(answer)
+        await self._bench.put(b.request(2, name="by-hand"))
+        return answer
+
+
+def test_a_request_that_goes_does_not_take_the_next_of_its_name_with_it() -> None:
+    """The next one would be seen by nobody until the process ends: seen when requests came and went, in a storm."""
+
+    async def scene(bench: Bench) -> None:
+        await bench.put(b.request(1, finalizers=(FINALIZER,)))
+        await bench.cluster.delete(ComposabilityRequest, named("by-hand"), ANY)
+        live = await bench.cluster.read(ComposabilityRequest, named("by-hand"))
+        hands = replace(bench.hands, world=replace(bench.world, cluster=Overtaken(bench)))
+        await act(FreeRequest(phase=P, because=WHY, request="by-hand", version=version(live)), hands)
+        known = bench.store.request("by-hand")
+        assert known is not None
+        assert known.spec.resource.size == 2
 
     play(scene)
 
@@ -296,6 +330,42 @@ def test_an_unclaimed_device_is_taken() -> None:
         assert (await bench.resource()).status.device_id == ""
 
     play(scene)
+
+
+class Distant:
+    """The cluster at the end of a long line: what is written arrives a second later."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self.watch, self.read = bench.client.watch, bench.client.read
+        self.create, self.delete = bench.client.create, bench.client.delete
+
+    async def write(self, patch: Merge | Apply) -> Object:
+        await self._bench.wait(1)
+        return await self._bench.client.write(patch)
+
+
+@pytest.mark.parametrize("later", [0.0, 0.5, 2.0], ids=["side by side", "under way", "afterwards"])
+def test_no_two_resources_take_one_device(later: float) -> None:
+    """Each was decided on when neither had it: seen when two resources of one node waited, in a storm."""
+
+    async def scene(bench: Bench) -> None:
+        bench.store.see(bench.manager.pool.inventory(), current=True)
+        first = await bench.put(b.resource("a100-1", state=ResourceState.ATTACHING))
+        second = await bench.put(b.resource("a100-0", state=ResourceState.ATTACHING))
+        hands = replace(bench.hands, world=replace(bench.world, cluster=Distant(bench)))
+
+        async def adopt(one: ComposableResource, after: float) -> None:
+            await bench.wait(after)
+            name, at = one.metadata.name, version(one)
+            await act(Adopt(phase=P, because=WHY, resource=name, version=at, device=D0), hands)
+
+        ends = await asyncio.gather(adopt(first, 0.0), adopt(second, later), return_exceptions=True)
+        assert [type(one) for one in ends] == [type(None), Conflict]
+        assert (await bench.resource("a100-1.rack-a")).status.cdi_device_id == D0
+        assert (await bench.resource("a100-0.rack-a")).status.cdi_device_id == ""
+
+    play(scene, Traits(chooses_device=True, knows_orders=False))
 
 
 def test_a_detach_ends_a_resource_when_it_is_done() -> None:

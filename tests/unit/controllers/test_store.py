@@ -8,7 +8,7 @@ from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import ComposableResource, ResourceState
 from jackfield.model.fabric import Traits
 from jackfield.model.meta import Object
-from jackfield.model.names import FabricName, Key, NodeName, PhysicalID, Seconds, named
+from jackfield.model.names import FabricName, Key, NodeName, PhysicalID, Seconds
 from jackfield.model.node import NODE_GROUP, Node
 from jackfield.model.pod import Pod, PodCondition
 from jackfield.model.view import ObjectChanged
@@ -108,8 +108,8 @@ def test_graves_are_bounded_and_the_oldest_goes_first() -> None:
 
 def test_what_the_api_says_is_gone_is_gone() -> None:
     store = world(NEW)
-    assert store.forget(Node, named("n1")) == (ObjectChanged(NEW, None),)
-    assert store.forget(Node, named("n1")) == ()
+    assert store.remove(NEW) == (ObjectChanged(NEW, None),)
+    assert store.remove(NEW) == ()
     assert store.put(OLD) == ()
 
 
@@ -187,7 +187,7 @@ def test_pods_use_their_claims_until_they_have_finished(phase: str, on: str, usi
     store = world(pod("p", "a", on=on, phase=phase))
     assert len(store.pods_using(Key("default", "a"))) == using
     assert len(store.pods_on(NODE)) == bound
-    store.forget(type(pod("p")), Key("default", "p"))
+    store.remove(pod("p"))
     assert store.pods_using(Key("default", "a")) == store.pods_on(NODE) == ()
 
 
@@ -239,7 +239,7 @@ def test_requests_are_found_by_name_node_and_model() -> None:
     assert store.request("by-hand") == theirs
     assert store.requests_on(NODE) == (mine,)
     assert store.requests_for(MODEL) == (theirs, mine)
-    store.forget(type(mine), theirs.key)
+    store.remove(theirs)
     assert store.requests_for(MODEL) == (mine,)
 
 

@@ -4,12 +4,11 @@ import pytest
 from msgspec.structs import replace
 
 from jackfield.controllers.store import Store
-from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import ComposableResource, ResourceState
 from jackfield.model.fabric import FabricDevice, Inventory, Machine, Traits
 from jackfield.model.host import Facts, Seen
 from jackfield.model.meta import Condition, Object, ObjectMeta
-from jackfield.model.names import FabricName, Key, ModelName, NodeName, PhysicalID, Seconds, Uid, named
+from jackfield.model.names import FabricName, ModelName, NodeName, PhysicalID, Seconds, Uid
 from jackfield.model.node import Node
 from jackfield.model.policy import Policy
 from jackfield.model.view import Delta, FactsChanged, InventoryChanged, SupplyChanged
@@ -58,7 +57,7 @@ def test_a_device_is_free_while_nobody_has_it(objects: tuple[Object, ...], free:
     assert [one.device for one in store.free_devices(FABRIC, MODEL, 9)] == free
     assert store.free(FABRIC, MODEL) == len(free)
     for one in objects:
-        store.forget(type(one), one.key)
+        store.remove(one)
     assert store.free(FABRIC, MODEL) == 2
 
 
@@ -255,9 +254,9 @@ def test_an_attach_takes(objects: tuple[Object, ...], takes: float) -> None:
 def test_what_is_gone_is_forgotten_as_a_restart_would_forget_it() -> None:
     store = world(attached(1, 10), attached(2, 90))
     assert store.attach_seconds(FABRIC) == 50.0
-    store.forget(ComposableResource, named("a100-1.rack-a"))
+    store.remove(attached(1, 10))
     assert store.attach_seconds(FABRIC) == 90.0
-    store.forget(ComposableResource, named("a100-2.rack-a"))
+    store.remove(attached(2, 90))
     assert store.attach_seconds(FABRIC) == 60.0
 
 
@@ -400,7 +399,7 @@ def test_the_last_device_taken_and_the_first_one_back_are_told_once() -> None:
     assert flips(store.put(claim("a"))) == []
     assert flips(store.put(claim("b", devices=["a100-2"]))) == [MODEL]
     assert flips(store.put(claim("c", devices=["a100-2"]))) == []
-    assert flips(store.forget(ResourceClaim, Key("default", "a"))) == [MODEL]
+    assert flips(store.remove(claim("a"))) == [MODEL]
 
 
 def test_an_inventory_that_runs_out_tells_so() -> None:
@@ -419,7 +418,7 @@ def test_congestion_tells_all_models_of_the_fabric() -> None:
     stage = inventory(models={"A100": 2, "H100": 1}, traits=Traits(jobs=1))
     store = world(inventories=[stage], policy=chosen)
     assert flips(store.put(claim("a"))) == [MODEL, "H100"]
-    assert flips(store.forget(ResourceClaim, Key("default", "a"))) == [MODEL, "H100"]
+    assert flips(store.remove(claim("a"))) == [MODEL, "H100"]
 
 
 # --- facts

@@ -36,6 +36,8 @@ DEADLINE = Seconds(b.NOW + 200)
 """100 s ago the resource was created, and 300 s are allowed."""
 POLICY = b.policy()
 OLD = b.NOW - 300
+GONE = b.NOW - POLICY.missing_seconds
+"""Whoever asked then, and was not shown a device, takes it to be gone now."""
 
 
 def vendors() -> Policy:
@@ -64,6 +66,8 @@ class Row(NamedTuple):
     attached: tuple[FabricDevice, ...] = ()
     slots: int = 8
     now: Seconds = b.NOW
+    looked: float = NEVER
+    """When the manager was asked once more, and showed the same."""
 
 
 NODE = b.node()
@@ -91,7 +95,9 @@ def view(row: Row) -> Store:
     devices = tuple(FabricDevice(PhysicalID(one), ModelName("A100")) for one in row.shown)
     shown = b.inventory(models={}, machines=(Machine(NodeName("n1"), row.slots),))
     shown = b.showing(shown, *devices, *row.attached)
-    return b.world(*row.there, inventories=(shown,) if row.shown else (), policy=row.policy)
+    return b.world(
+        *row.there, inventories=(shown,) if row.shown else (), policy=row.policy, looked=row.looked
+    )
 
 
 def check(row: Row) -> None:

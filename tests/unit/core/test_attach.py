@@ -11,6 +11,7 @@ from jackfield.model.composition import (
 from jackfield.model.meta import Condition, ObjectMeta
 from jackfield.model.names import (
     FabricName,
+    Seconds,
 )
 from jackfield.model.policy import Policy
 from jackfield.testing import builders as b
@@ -18,6 +19,7 @@ from unit.core.attaching import (
     AGAIN,
     CR,
     DEADLINE,
+    GONE,
     HANDED,
     LET_GO,
     NODE,
@@ -85,12 +87,32 @@ ROWS = {
         do=("MarkState Detaching resource/a100-1.rack-a",),
         says="a100-1 is not in its fabric's inventory any more",
         shown=("2",),
+        looked=GONE,
     ),
     "a device that vanished before it was seen": Row(
         (NODE, attaching(physical="1")),
         do=("MarkState Detaching resource/a100-1.rack-a",),
         says="a100-1 is not in its fabric's inventory any more",
         shown=("2",),
+        looked=GONE,
+    ),
+    "a device that its manager forgot a moment ago is waited for": Row(
+        (NODE, attaching()),
+        wait=("Missing",),
+        says="its fabric's manager to show a100-1 again",
+        again_at=Seconds(b.NOW + 1),
+        shown=("2",),
+        looked=GONE + 1,
+    ),
+    "a device that its manager forgot after it was attached is waited for": Row(
+        (NODE, attaching(physical="1")),
+        wait=("Visible",),
+        again_at=Seconds(b.NOW + 1),
+        shown=("2",),
+        looked=GONE + 1,
+    ),
+    "a device that nobody has asked its manager for since is waited for": Row(
+        (NODE, attaching()), wait=("Missing",), again_at=DEADLINE, shown=("2",)
     ),
     "a device of a model that has left the policy is not replaced by any other": Row(
         (NODE, attaching()),

@@ -20,7 +20,7 @@ from jackfield.model.policy import DeviceModel
 from jackfield.model.view import Delta, FactsChanged, InventoryChanged, ObjectChanged
 from jackfield.testing import builders as b
 from jackfield.testing.overrides import point
-from unit.core.attaching import CR, LET_GO, NODE, POLICY, attaching, detaching, tainted
+from unit.core.attaching import CR, GONE, LET_GO, NODE, POLICY, attaching, detaching, tainted
 from unit.core.plans import reasons, steps
 
 # --- what the actions carry
@@ -126,7 +126,7 @@ def test_managers_without_ids_are_asked_with_care(found: ComposableResource, do:
 def test_what_stands_on_the_node_does_not_take_the_place_of_a_device_that_has_vanished() -> None:
     other = FabricDevice(PhysicalID("2"), ModelName("A100"), node=b.NODE)
     named = b.inventory(models={}, traits=Traits(chooses_device=False, knows_orders=False))
-    there = b.world(NODE, attaching(), inventories=(b.showing(named, other),))
+    there = b.world(NODE, attaching(), inventories=(b.showing(named, other),), looked=GONE)
     assert steps(attach.decide(there, CR, POLICY, b.NOW)) == ("MarkState Detaching resource/a100-1.rack-a",)
 
 

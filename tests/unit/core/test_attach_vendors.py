@@ -10,7 +10,7 @@ from jackfield.model.names import (
     Seconds,
 )
 from jackfield.testing import builders as b
-from unit.core.attaching import AGAIN, FRESH, HANDED, NODE, OLD, TAINTED, VENDOR, Row, check, vendors
+from unit.core.attaching import AGAIN, FRESH, GONE, HANDED, NODE, OLD, TAINTED, VENDOR, Row, check, vendors
 
 ROWS = {
     "a vendor's device that a claim has": Row(
@@ -55,6 +55,7 @@ ROWS = {
         do=("MarkState Detaching resource/a100-1.rack-a",),
         says="a100-1 is not in its fabric's inventory any more",
         shown=("2",),
+        looked=GONE,
         policy=vendors(),
     ),
     "a vendor's order that nobody wants is answered first": Row(

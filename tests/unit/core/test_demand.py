@@ -6,8 +6,9 @@ from msgspec.structs import replace
 from jackfield.core import demand
 from jackfield.core.demand import Refuse, Serve, Want
 from jackfield.model.claim import DeviceRequestAllocationResult, ResourceClaim
-from jackfield.model.fabric import Machine
+from jackfield.model.fabric import Inventory, Machine
 from jackfield.model.meta import Condition, Object
+from jackfield.model.names import NEVER
 from jackfield.model.policy import FAILED, RESCHEDULE
 from jackfield.testing.builders import (
     NODE,
@@ -294,4 +295,19 @@ def test_a_device_of_ours_that_another_driver_publishes_is_waited_for_not_refuse
 def test_a_claim_whose_device_has_vanished_is_sent_round() -> None:
     expected = f"{RESCHEDULE} a100-1: a100-1 is not in its fabric's inventory any more"
     assert verdicts(claim("a"), stage=inventory(models={}))["a"] == expected
-    assert verdicts(claim("a"), resource(), stage=inventory(models={}))["a"] == expected
+
+
+@pytest.mark.parametrize(
+    ("ago", "verdict"),
+    [
+        (NEVER, "served"),
+        (89, "served"),
+        (90, f"{RESCHEDULE} a100-1: the manager does not show a100-1 on n1 any more"),
+    ],
+)
+@pytest.mark.parametrize("stage", [inventory(models={}), inventory(), inventory(attached={"1": "n2"})])
+def test_a_device_that_was_attached_is_waited_for_while_its_manager_may_only_have_forgotten_it(
+    ago: float, verdict: str, stage: Inventory
+) -> None:
+    looked = NEVER if ago == NEVER else NOW - ago
+    assert verdicts(claim("a"), resource(physical="1"), stage=stage, looked=looked)["a"] == verdict

@@ -34,6 +34,7 @@ from jackfield.model.plan import (
     KeepRequest,
     LabelNode,
     LetGo,
+    MarkMissing,
     MarkState,
     MarkVictim,
     MarkVisible,
@@ -139,6 +140,10 @@ ROWS: list[tuple[AnyAction, Said]] = [
             phase=P, because=WHY, node=b.NODE, resource=CR, version=V, device=PhysicalID("p1"), force=False
         ),
         (f"resource/{CR}", "", ()),
+    ),
+    (
+        MarkMissing(phase=P, because=WHY, resource=CR, version=V, missing=True, message="gone"),
+        (f"resource/{CR}", "True", ()),
     ),
     (Hold(phase=P, because=WHY, resource=CR, version=V, uid=U), (f"resource/{CR}", "", ())),
     (LetGo(phase=P, because=WHY, resource=CR, version=V), (f"resource/{CR}", "", ())),

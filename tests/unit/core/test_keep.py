@@ -424,9 +424,25 @@ def test_an_idle_device_of_a_model_that_left_the_policy_makes_room_by_number_onl
 
 
 def test_a_device_that_has_vanished_is_not_kept() -> None:
-    assert going(kept(idle(1, ago=0), stage=inventory(models={}))) == {
-        "a100-1": "its fabric does not show it any more"
+    view = world(node(), heartbeat(), idle(1, ago=0), inventories=[inventory(models={})], looked=NOW)
+    site = keep.Site(view, NODE, policy(), Seconds(NOW + 90), ())
+    assert going(keep.devices(site, policy().models[0])) == {
+        "a100-1": "its fabric does not show it on n1 any more"
     }
+
+
+@pytest.mark.parametrize("least", [0, 1])
+def test_a_device_that_its_manager_forgot_for_a_moment_is_kept_until_that_lasts(least: int) -> None:
+    chosen = replace(policy(), per_node_min=least)
+    view = world(
+        node(), heartbeat(), idle(1, ago=0), inventories=[inventory(models={})], looked=NOW, policy=chosen
+    )
+    found = keep.devices(keep.Site(view, NODE, chosen, Seconds(NOW + 89), ()), chosen.models[0])
+    assert (going(found), found.again_at) == ({}, NOW + 90)
+
+
+def test_a_device_that_is_to_leave_since_it_is_not_ours_is_not_kept_among_ours() -> None:
+    assert kept(resource("a100-1", state=ResourceState.NEW, foreign="1")) == kept()
 
 
 def test_what_others_asked_for_makes_no_room() -> None:

@@ -16,6 +16,7 @@ ACTIONS = {one.__name__ for one in get_args(plan.AnyAction)}
 DECIDES = {
     "quiet": "attach",
     "guard": "attach",
+    "evict": "attach",
     "surplus": "scale",
     "keep": "scale",
     "demand": "scale",

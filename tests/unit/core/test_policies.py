@@ -4,8 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from jackfield.core import policies
-from jackfield.model.names import ModelName, Seconds
-from jackfield.model.policy import DeviceModel, NodeGroup, Policy
+from jackfield.model.names import FabricName, ModelName, NodeName, PhysicalID, Seconds
+from jackfield.model.policy import DeviceModel, Foreign, NodeGroup, Policy
 
 SOUND = DeviceModel(1, ModelName("A100 80G"), "a100")
 
@@ -31,6 +31,10 @@ def of(*models: DeviceModel) -> Policy:
         Policy(hold_seconds=Seconds(0.0), attach_seconds=Seconds(0.0)),
         Policy(per_node_min=3, per_node_max=3, claim_attempts_max=1),
         Policy(node_groups=(NodeGroup("big", max_size=0),)),
+        Policy(detach_foreign=(Foreign(node=NodeName("n1")), Foreign(device=PhysicalID("7")))),
+        replace(
+            of(SOUND), detach_foreign=(Foreign(model=SOUND.cdi_model_name, fabric=FabricName("rack-a")),)
+        ),
     ],
 )
 def test_a_sound_policy_has_no_fault(policy: Policy) -> None:
@@ -86,6 +90,16 @@ def test_a_sound_policy_has_no_fault(policy: Policy) -> None:
         (Policy(label_prefix="Not A Domain"), "labelPrefix: 'Not A Domain'"),
         (Policy(node_groups=(NodeGroup("Big"),)), "nodeGroups[0]: needs a DNS label"),
         (Policy(node_groups=(NodeGroup("big"), NodeGroup("huge", max_size=-1))), "nodeGroups[1]: "),
+        (Policy(missing_seconds=Seconds(-1.0)), "missingSeconds: -1 is negative"),
+        (Policy(detach_foreign=(Foreign(),)), "detachForeign[0]: must name a device, a model or a node"),
+        (
+            Policy(detach_foreign=(Foreign(PhysicalID("7")), Foreign(fabric=FabricName("rack-a")))),
+            "detachForeign[1]: must name a device, a model or a node",
+        ),
+        (
+            Policy(detach_foreign=(Foreign(model=ModelName("T4")),)),
+            "detachForeign[0].model: 'T4' is not among models",
+        ),
     ],
 )
 def test_a_fault_names_its_field(policy: Policy, fault: str) -> None:

@@ -414,3 +414,15 @@ def test_a_slice_with_a_blamed_device_is_looked_at_again_when_it_is_forgiven() -
     assert len(later.actions) == 1
     assert later.again_at == NOW + 1300
     assert publish.decide(view, FIRST, policy(), Seconds(NOW + 1300)).again_at == NEVER
+
+
+@pytest.mark.parametrize(
+    "stage", [ONE, inventory(models={"A100": 1}, machines=[NODE, "n2"], attached={"1": "n2"})]
+)
+def test_a_device_that_its_manager_does_not_show_on_its_node_is_offered_to_nobody(stage: Inventory) -> None:
+    there = resource(physical="1")
+    before, after = world(there, inventories=[stage]), world(there, inventories=[stage], looked=NOW)
+    assert there.device is not None
+    assert not isinstance(publish.Shelf(before, policy(), NOW).offer(there.device), publish.Closed)
+    closed = publish.Shelf(after, policy(), NOW).offer(there.device)
+    assert closed == publish.Closed("its manager does not show it any more")

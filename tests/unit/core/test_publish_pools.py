@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from jackfield.core import publish
 from jackfield.core.publish import WHOLE_POOL
-from jackfield.model.composition import ComposableResource, ResourceState
+from jackfield.model.composition import ResourceState
 from jackfield.model.device import DeviceAttribute
 from jackfield.model.fabric import Traits
 from jackfield.model.meta import Object
@@ -120,10 +120,10 @@ def test_a_slice_that_somebody_deleted_comes_back_under_a_free_name() -> None:
 
 def test_a_pool_that_lost_an_empty_slice_is_made_whole() -> None:
     view = world(inventories=[inventory(models={"A100": 65})])
-    _, second = settled(view, policy())
-    view.see(inventory(models={"A100": 64}))
     settled(view, policy())
-    view.forget(ResourceSlice, second.key)
+    view.see(inventory(models={"A100": 64}))
+    _, empty = settled(view, policy())
+    view.remove(empty)
     (put,) = publish.decide(view, POOL, policy(), NOW).actions
     assert put.because == "the pool changed: a slice is missing"
     (after,) = settled(view, policy())
@@ -294,7 +294,7 @@ def test_a_device_that_has_vanished_leaves_its_pool_when_nobody_has_it_any_more(
     settled(view, policy())
     view.see(inventory(models={}))
     assert WHOLE_POOL in [key.index for key in publish.wakes(view, policy(), delta)]
-    view.forget(ComposableResource, resource().key)
+    view.remove(resource())
     (left,) = settled(view, policy())
     assert left.spec.devices == ()
 

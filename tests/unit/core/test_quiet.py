@@ -292,6 +292,19 @@ def test_what_is_asked_carries_the_version_and_is_marked_first() -> None:
     assert (back.phase, back.version, back.mark_sent) == (Phase.DETACHED, "8", True)
 
 
+def test_a_call_that_is_repeated_is_another_order() -> None:
+    """What the first one brought may be another's by now; an adapter that remembers it would answer it for ever."""
+    ids = []
+    for mark in ("", sent("attach", 180), sent("attach", 400)):
+        (send,) = decided(Row((slot(sent=mark),))).actions
+        (same,) = decided(Row((slot(sent=mark),))).actions
+        assert isinstance(send, Attach)
+        assert isinstance(same, Attach)
+        assert send.order == same.order, "the same view gives the same order"
+        ids.append(send.order.id)
+    assert len(set(ids)) == len(ids)
+
+
 def test_what_is_taken_or_let_go_carries_the_version() -> None:
     (taken,) = decided(Row((slot(version="7"),), (gpu(1),))).actions
     assert taken == Adopt(

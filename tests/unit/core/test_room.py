@@ -405,3 +405,20 @@ def test_a_resource_without_a_device_of_ours_has_no_names() -> None:
 def test_a_change_wakes_the_nodes_it_is_about(delta: Delta, nodes: str) -> None:
     view = world(resource(on="n4"))
     assert room.wakes(view, policy(), delta) == tuple(nodes.split())
+
+
+@pytest.mark.parametrize(
+    ("objects", "stage", "count"),
+    [
+        ((), inventory(), 0),
+        ((), showing(inventory(), FOREIGN), 1),
+        ((), showing(inventory(), OURS), 0),
+        ((resource("a100-9", physical="9"),), showing(inventory(), FOREIGN), 0),
+        ((resource("a100-9", physical="9", on="n2"),), showing(inventory(), FOREIGN), 1),
+        ((resource("a100-9", physical="9"),), showing(inventory(machines=[]), FOREIGN), 1),
+    ],
+)
+def test_what_is_not_ours_takes_room_unless_the_books_have_it_on_this_very_node(
+    objects: tuple[Object, ...], stage: Inventory, count: int
+) -> None:
+    assert room.strangers(world(*objects, inventories=[stage]), NODE) == count

@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from jackfield.core import scale
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import (
     ComposableResource,
@@ -26,6 +27,7 @@ from jackfield.testing.builders import (
     NOW,
     claim,
     device,
+    heartbeat,
     inventory,
     model,
     node,
@@ -34,6 +36,7 @@ from jackfield.testing.builders import (
     request,
     resource,
     vendor_slice,
+    world,
 )
 from unit.core.scaling import only, plan
 
@@ -437,11 +440,39 @@ def test_forgetting_asks_for_a_live_read_of_the_claim_by_the_version_seen() -> N
 
 
 def test_a_claim_whose_device_vanished_from_under_its_pod_is_told_and_keeps_its_answer() -> None:
-    found = plan(claim("a", told=READY), resource(record=claim("a")), stage=inventory(models={}))
+    view = world(
+        node(),
+        claim("a", told=READY),
+        resource(record=claim("a")),
+        THERE,
+        inventories=[inventory()],
+        looked=NOW,
+    )
+    before = scale.decide(view, NODE, policy(), Seconds(NOW + 89))
+    assert (before.actions, before.waiting, before.again_at) == ((), (), NOW + 90)
+    found = scale.decide(view, NODE, policy(), Seconds(NOW + 90))
     (waiting,) = found.waiting
     assert (waiting.object, waiting.reason) == ("claim/default/a", "Lost")
-    assert waiting.what.startswith("a100-1 to be in the fabric's inventory again")
-    assert not any(isinstance(one, SetCondition) for one in found.actions)
+    assert waiting.what.startswith("a100-1 to be attached to n1 again")
+    assert "delete the pod" in waiting.what
+    assert found.actions == ()
+
+
+def test_a_claim_whose_device_nothing_attached_any_more_is_told_once_its_manager_does_not_show_it() -> None:
+    (waiting,) = plan(claim("a", told=READY), stage=inventory(models={})).waiting
+    assert (waiting.object, waiting.reason) == ("claim/default/a", "Lost")
+    assert plan(claim("a", told=READY)).waiting == ()
+
+
+def test_a_claim_is_not_told_ready_with_a_device_that_its_manager_does_not_show_there() -> None:
+    there = (node(), heartbeat(), claim("a"), resource(physical="1"))
+    view = world(*there, inventories=[inventory()], looked=NOW)
+    found = scale.decide(view, NODE, policy(), NOW)
+    assert [(one.object, one.reason) for one in found.waiting] == [("claim/default/a", "Missing")]
+    assert not any(isinstance(one, RecordClaim) for one in found.actions)
+    assert found.again_at == NOW + 90
+    shown = world(*there, inventories=[inventory(attached={"1": "n1"})], looked=NOW)
+    assert any(isinstance(one, RecordClaim) for one in scale.decide(shown, NODE, policy(), NOW).actions)
 
 
 def test_a_claim_that_has_its_device_is_told_nothing() -> None:

@@ -4,6 +4,7 @@ from jackfield.core import demand
 from jackfield.core.demand import Refuse, Serve, Settled
 from jackfield.model.fabric import Inventory
 from jackfield.model.meta import Object
+from jackfield.model.names import NEVER
 from jackfield.model.policy import Policy
 from jackfield.testing.builders import (
     NODE,
@@ -19,10 +20,14 @@ ROOMY = inventory(models={"A100": 2, "H100": 2})
 
 
 def verdicts(
-    *objects: Object, stage: Inventory = ROOMY, chosen: Policy = policy(), on: Object = node()
+    *objects: Object,
+    stage: Inventory = ROOMY,
+    chosen: Policy = policy(),
+    on: Object = node(),
+    looked: float = NEVER,
 ) -> dict[str, str]:
     """Return how each claim on n1 fares, in the order in which they are served."""
-    view = world(on, heartbeat(), *objects, inventories=[stage], policy=chosen)
+    view = world(on, heartbeat(), *objects, inventories=[stage], policy=chosen, looked=looked)
     return {one.claim.metadata.name: told(one.verdict) for one in demand.on_node(view, NODE, chosen, NOW)}
 
 

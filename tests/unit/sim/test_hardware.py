@@ -41,7 +41,7 @@ from jackfield.model.names import (
 )
 from jackfield.model.namespace import Namespace
 from jackfield.model.node import HEARTBEATS, Node, NodeSpec, NodeStatus, Taint
-from jackfield.model.plan import AnyAction, Waiting
+from jackfield.model.plan import AnyAction, Finding, Waiting
 from jackfield.model.pod import Container, Pod, PodResourceClaim, PodSpec
 from jackfield.model.policy import DRIVER, DeviceModel, Policy
 from jackfield.model.slice import ResourceSlice
@@ -77,6 +77,8 @@ class Silent:
     def did(self, at: Seconds, by: str, action: AnyAction, error: str) -> None: ...
 
     def hop(self, action: AnyAction, after: Seconds) -> None: ...
+
+    def found(self, at: Seconds, by: str, finding: Finding, *, over: bool) -> None: ...
 
     def waits(self, at: Seconds, by: str, waiting: tuple[Waiting, ...]) -> None: ...
 

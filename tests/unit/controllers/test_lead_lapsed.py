@@ -1,0 +1,46 @@
+"""A lease that had run out for a moment: whoever noticed let go of his work, and must hear that it is his again."""
+
+import asyncio
+
+import pytest
+
+from jackfield.controllers.lead import Identity, Leases
+from jackfield.model.names import Seconds
+from jackfield.sim.clock import running
+from unit.controllers.replicas import FABRICS, LEASE, THIRD, Stage, Wire, play
+
+
+class Ahead:
+    """A clock that can be put ahead, and back before anybody else looks at it."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def now(self) -> Seconds:
+        return Seconds(running().now() + self.ahead)
+
+    async def sleep(self, duration: Seconds) -> None:
+        await running().sleep(duration)
+
+
+@pytest.mark.parametrize(("questions", "told_again"), [(0, 0), (1, 1), (3, 1)])
+def test_whoever_was_told_that_nobody_leads_is_told_when_somebody_does(
+    questions: int, told_again: int
+) -> None:
+    async def scene(stage: Stage) -> None:
+        clock, told = Ahead(), []
+        leases = Leases(Wire(stage.cluster), clock, Identity("one", "process 1"), LEASE)
+        task = asyncio.get_running_loop().create_task(leases.run(lambda: told.append(clock.now())))
+        await stage.wait(0.001)
+        assert leases.leads(FABRICS[0])
+        clock.ahead = LEASE
+        assert not any(leases.leads(FABRICS[0]) for _ in range(questions))
+        clock.ahead = 0.0
+        await stage.wait(THIRD + 0.1)
+        assert leases.leads(FABRICS[0])
+        await stage.wait(5 * LEASE)
+        assert len(told) == 1 + told_again
+        task.cancel()
+        await asyncio.wait((task,))
+
+    play(scene)
