@@ -18,12 +18,12 @@ from jackfield.cluster.face import bodies, status, watching
 from jackfield.cluster.face.api import PUBLIC, Api
 from jackfield.cluster.face.calls import Answer, Call
 from jackfield.cluster.face.certificates import Certificates
-from jackfield.cluster.face.connections import Connection, Door
 from jackfield.cluster.face.limits import PIECE_BYTES, USUAL, Limits
 from jackfield.cluster.face.reading import Watching
 from jackfield.cluster.face.watching import BOOKMARK_SECONDS, Hub, Watch
 from jackfield.cluster.store import Store
 from jackfield.codec import kinds
+from jackfield.door import Connection, Door, Patience
 from jackfield.model.names import Seconds
 from jackfield.ports import Clock
 
@@ -67,8 +67,10 @@ class ApiServer:
         loop = asyncio.get_running_loop()
         # Whoever hangs up is not served to the end: a watch would go on for half an hour.
         self._server = web.Server(self._serve, handler_cancellation=True)
+        limits = self._limits
+        patience = Patience(limits.first_word_seconds, limits.idle_seconds, limits.read_seconds)
         self._listening = await loop.create_server(
-            lambda: Connection(self._server, loop, self._limits),
+            lambda: Connection(self._server, loop, patience),
             sock=Door.opened(LOOPBACK, self.gate.port, self._limits.connections),
             ssl=self.gate.certificates.context,
             ssl_handshake_timeout=self._limits.handshake_seconds,

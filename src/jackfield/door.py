@@ -1,7 +1,7 @@
-"""How many may be connected, and how long they may keep silent.
+"""The door of every HTTP server here: how many may be connected, and how long they may keep silent.
 
-Knows connections before anything was asked on them. Must not know what is asked. A client that connects and says
-nothing, or says it one letter at a time, is cut off; one that comes on top of too many others is not let in.
+Knows connections before anything was asked on them. Must not know what is asked, or who answers. A client that connects
+and says nothing, or says it one letter at a time, is cut off; one that comes on top of too many others is not let in.
 """
 
 import asyncio
@@ -11,9 +11,8 @@ import resource
 import socket
 from typing import Final, Self
 
+import msgspec
 from aiohttp import web
-
-from jackfield.cluster.face.limits import Limits
 
 FILES_KEPT: Final = 100
 """Files that this process may need for other things than connections."""
@@ -22,25 +21,37 @@ SILENT: Final = logging.getLogger("jackfield.access")
 SILENT.setLevel(logging.CRITICAL + 1)
 
 
+class Patience(msgspec.Struct, frozen=True):
+    """How long a client may keep silent."""
+
+    first_word_seconds: float = 15.0
+    """How long it may take to say what it wants."""
+    idle_seconds: float = 75.0
+    """How long a connection is kept for another call."""
+    read_seconds: float = 60.0
+    """How long it may take to read an answer."""
+
+
 class Connection(web.RequestHandler):
     """One client's connection."""
 
-    __slots__ = ("_impatience", "_patience", "_serving")
+    __slots__ = ("_impatience", "_patience", "_reading", "_serving")
 
-    def __init__(self, server: web.Server, loop: asyncio.AbstractEventLoop, limits: Limits) -> None:
+    def __init__(self, server: web.Server, loop: asyncio.AbstractEventLoop, patience: Patience) -> None:
         super().__init__(
             server,
             loop=loop,
-            keepalive_timeout=limits.idle_seconds,
+            keepalive_timeout=patience.idle_seconds,
             logger=SILENT,
             access_log=SILENT,
             lingering_time=1.0,
-            # A packed body is far longer than it looks, and no API server takes one.
+            # A packed body is far longer than it looks, and nobody here takes one.
             auto_decompress=False,
         )
-        self._patience = limits.first_word_seconds
+        self._patience = patience
         self._serving = False
         self._impatience: asyncio.TimerHandle | None = None
+        self._reading: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Wait for what the client wants."""
@@ -58,14 +69,26 @@ class Connection(web.RequestHandler):
             self._wait()
         super().data_received(data)
 
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Say what is wrong with what is no HTTP, without repeating it: it may be half of a secret."""
+        return super().handle_error(request, status, exc, message and message.partition("\n")[0])
+
     def understood(self) -> None:
         """Take note that the client has said what it wants."""
         self._serving = True
         self._calm()
 
     def answered(self) -> None:
-        """Take note that the client has what it wanted, and may ask for more."""
+        """Take note that the client is given what it wanted, should read it, and may ask for more."""
         self._serving = False
+        loop = asyncio.get_running_loop()
+        self._reading = loop.call_later(self._patience.read_seconds, self._unread)
 
     def cut_off(self) -> None:
         """Have nothing more to do with this client."""
@@ -74,12 +97,17 @@ class Connection(web.RequestHandler):
 
     def _wait(self) -> None:
         loop = asyncio.get_running_loop()
-        self._impatience = loop.call_later(self._patience, self.cut_off)
+        self._impatience = loop.call_later(self._patience.first_word_seconds, self.cut_off)
+
+    def _unread(self) -> None:
+        if self.transport is not None and self.transport.get_write_buffer_size():
+            self.cut_off()
 
     def _calm(self) -> None:
-        if self._impatience is not None:
-            self._impatience.cancel()
-            self._impatience = None
+        for timer in (self._impatience, self._reading):
+            if timer is not None:
+                timer.cancel()
+        self._impatience = self._reading = None
 
 
 class Door(socket.socket):
@@ -90,18 +118,21 @@ class Door(socket.socket):
 
     @classmethod
     def opened(cls, address: str, port: int, most: int) -> Self:
-        """Return a door at an address; fewer are let in where this process may not have so many files."""
+        """Return a door at an address or name; fewer are let in where this process may not have so many files."""
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         if files <= FILES_KEPT:
             words = (
                 f"this process may open only {files} files; raise that (ulimit -n) to more than {FILES_KEPT}"
             )
             raise OSError(errno.EMFILE, words)
-        door = cls(socket.AF_INET, socket.SOCK_STREAM)
+        family, _, _, _, place = socket.getaddrinfo(
+            address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        door = cls(family, socket.SOCK_STREAM)
         door.most = min(most, files - FILES_KEPT)
         try:
             door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            door.bind((address, port))
+            door.bind(place)
         except OSError:
             door.close()
             raise
