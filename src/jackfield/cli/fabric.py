@@ -15,7 +15,24 @@ from jackfield.cli.dev import duration
 F = TypeVar("F", bound=Callable[..., object])
 
 STATE = Path("jackfield-fabric")
-FAULTS = ("fail", "hang", "wrong", "vanish", "ill", "lost", "late", "status", "unauthorized")
+FAULTS = (
+    "fail",
+    "hang",
+    "suspend",
+    "pretend",
+    "wrong",
+    "swap",
+    "astray",
+    "vanish",
+    "ill",
+    "cut",
+    "stale",
+    "quota",
+    "lost",
+    "late",
+    "status",
+    "unauthorized",
+)
 STATE_OPTION = click.option(
     "--state",
     type=click.Path(file_okay=False, path_type=Path),
@@ -103,6 +120,12 @@ def fabric() -> None:
     multiple=True,
     metavar="NAME",
     help="Serve only this protocol; may be said more than once. All of them are served by default.",
+)
+@click.option(
+    "--scenario",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Let faults come and go as this file says: docs/fabric-manager.md.",
 )
 @click.option(
     "--for", "seconds", callback=duration, metavar="TIME", help="End by itself after 45s, 10m, 1h30m."
@@ -199,21 +222,52 @@ def fault() -> None:
 @click.option("--times", default=0, metavar="N", help="Hit N calls; all of them by default.")
 @click.option("--likely", default=1.0, show_default=True, metavar="P", help="Hit each of them so likely.")
 @click.option("--status", default=503, show_default=True, metavar="N", help="Of kind status: the answer.")
-@click.option("--seconds", default=0.0, metavar="S", help="Of late: how late; of status: Retry-After.")
+@click.option(
+    "--seconds",
+    default=0.0,
+    metavar="S",
+    help="Of late: how late; of status: Retry-After; of hang: how long; of stale: how old.",
+)
+@click.option("--limit", default=0, metavar="N", help="Of quota: how many devices may be held.")
 @click.option("--reason", default="", metavar="TEXT", help="What to say about it.")
+@click.option("--name", "id", default="", metavar="NAME", help="Its name; one of the same name is replaced.")
 @reached
 def fault_set(**options: object) -> None:
     """Set a fault of this KIND; it strikes every call that agrees with all that is said.
 
-    fail: the work fails. hang: the work does not end until the fault is cleared. wrong: an attach gets another device
-    than was meant. vanish: a device is gone until the fault is cleared. ill: it is not healthy. lost: a call is carried
-    out and the connection breaks. late: its answer comes later. status: it is answered with a status and not carried
-    out. unauthorized: its token is not accepted.
+    Work: fail (it fails), hang (it does not end until the fault is cleared), suspend (likewise, and nothing new is
+    begun), pretend (it is reported as done, and nothing was moved).
+
+    Attaches: wrong (a device of another model), swap (another of the same model), astray (on another machine), quota
+    (refused while so many are held).
+
+    What is there: vanish (a device is gone until the fault is cleared), ill (it is not healthy), cut (a machine cannot
+    be reached), stale (what is shown is old).
+
+    Calls: lost (carried out, and the connection breaks), late (its answer comes later), status (answered with a status
+    and not carried out), unauthorized (its token is not accepted).
+
+    docs/fabric-manager.md says which of them plays which failure of a real manager.
     """
     from jackfield.cli import fabric_client as command
 
     way = {name: options.pop(name) for name in ("state", "url", "token_file", "ca_file")}
     raise SystemExit(command.set_fault(command.way(way), options))
+
+
+@fault.command("play", short_help="Let faults come and go as a file says.")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@reached
+def fault_play(file: Path, **way: object) -> None:
+    """Let faults come and go as FILE says, a scenario; print each as it does.
+
+    It ends when none is to come or go any more, or by Ctrl-C, which clears all that it set. docs/fabric-manager.md
+    describes the file, examples/fabric has one. Exit status 0 means that it was played, 1 that the manager could not be
+    asked, 2 that the file cannot be used.
+    """
+    from jackfield.cli import fabric_client as command
+
+    raise SystemExit(command.play(command.way(way), file))
 
 
 @fault.command("ls")

@@ -16,10 +16,12 @@ import click
 import msgspec
 
 from jackfield.cli import output
+from jackfield.cli.clock import SteadyClock
 from jackfield.codec import native
 from jackfield.fabric.settings import Secret
+from jackfield.fabric_manager import scenario
 from jackfield.fabric_manager.faces.control import PREFIX, Attach, Detach, Held, Shown
-from jackfield.fabric_manager.faults import Fault
+from jackfield.fabric_manager.faults import STANDING, Fault, Kind
 from jackfield.fabric_manager.folder import BadFolder, Folder
 from jackfield.fabric_manager.store import Event
 from jackfield.model.fabric import Done, FabricDevice, Failed, Progress
@@ -260,6 +262,56 @@ def set_fault(way: Way, options: Mapping[str, object]) -> int:
     return _spoken(way, talk)
 
 
+def play(way: Way, file: Path) -> int:
+    """Play a scenario."""
+    try:
+        wanted = scenario.read(file)
+    except scenario.BadScenario as error:
+        click.echo(f"jackfield fabric fault play: {error}", err=True)
+        return output.UNUSABLE
+
+    async def talk(line: Line) -> int:
+        try:
+            await _played(line, wanted)
+        except asyncio.CancelledError:
+            for fault, _ in scenario.named(wanted):
+                await _cleared(line, fault.id)
+            raise
+        return output.OK
+
+    try:
+        return _spoken(way, talk)
+    except KeyboardInterrupt:
+        return output.OK
+
+
+async def _played(line: Line, wanted: scenario.Scenario) -> None:
+    """Play it; of what goes wrong in many places at once the first is told."""
+    clock = SteadyClock()
+
+    async def set_one(fault: Fault) -> None:
+        named = await line.call("POST", "faults", Fault, fault)
+        click.echo(f"{rfc3339(clock.now())}  {_fault_line(named)}")
+
+    async def clear_one(name: str) -> None:
+        if await _cleared(line, name):
+            click.echo(f"{rfc3339(clock.now())}  {name}: cleared")
+
+    try:
+        await scenario.play(wanted, scenario.Stage(clock, set_one, clear_one))
+    except* Unreachable as group:
+        raise group.exceptions[0] from None
+
+
+async def _cleared(line: Line, name: str) -> bool:
+    """Clear a fault; return whether it was there."""
+    known = await line.call("GET", "faults", tuple[Fault, ...])
+    if all(one.id != name for one in known):
+        return False
+    await line.call("DELETE", f"faults/{name}", Fault)
+    return True
+
+
 def faults(way: Way, *, as_json: bool) -> int:
     """Show the faults that are set."""
 
@@ -294,5 +346,9 @@ def _fault_line(fault: Fault) -> str:
         "reason": fault.reason,
     }
     about = " ".join(f"{name}={value}" for name, value in said.items() if value) or "every call"
+    if fault.kind in STANDING:
+        limit = f", at most {fault.limit} devices" if fault.kind is Kind.QUOTA else ""
+        return f"{fault.id}: {fault.kind}, {about}{limit}"
     often = f"{fault.times} calls" if fault.times else "all calls"
-    return f"{fault.id}: {fault.kind}, {about}; {often} after {fault.after}; {fault.seen} seen"
+    held = f"; it holds {' '.join(fault.holds)}" if fault.holds else ""
+    return f"{fault.id}: {fault.kind}, {about}; {often} after {fault.after}; {fault.seen} seen{held}"

@@ -17,13 +17,15 @@ import msgspec
 
 from jackfield.cli import output
 from jackfield.cli.clock import WallClock
-from jackfield.fabric_manager import backends, hardware
+from jackfield.fabric_manager import backends, hardware, scenario
 from jackfield.fabric_manager.faces import registry
+from jackfield.fabric_manager.faults import Fault
 from jackfield.fabric_manager.folder import BadFolder, Folder, tls
 from jackfield.fabric_manager.manager import Manager
 from jackfield.fabric_manager.server import Gate, Server
-from jackfield.fabric_manager.store import BadStore, Store
+from jackfield.fabric_manager.store import BadStore, Memory, Store
 from jackfield.model.names import FabricName
+from jackfield.ports import Refused
 
 GENERATE = re.compile(r"([1-9]\d{0,4})x([1-9]\d{0,4})")
 
@@ -40,6 +42,7 @@ class Wanted(msgspec.Struct, frozen=True):
     key: Path | None
     insecure: bool
     faces: tuple[str, ...]
+    scenario: Path | None
     seconds: int | None
 
 
@@ -63,8 +66,9 @@ def run(wanted: Wanted) -> int:
         folder = Folder(wanted.state)
         folder.make()
         found = _hardware(wanted, folder)
-        asyncio.run(_run(wanted, folder, found))
-    except (Unusable, hardware.BadHardware, BadFolder, BadStore) as error:
+        played = scenario.read(wanted.scenario) if wanted.scenario else scenario.Scenario(())
+        asyncio.run(_run(wanted, folder, found, played))
+    except (Unusable, hardware.BadHardware, scenario.BadScenario, BadFolder, BadStore) as error:
         click.echo(f"jackfield fabric serve: {error}", err=True)
         return output.UNUSABLE
     except Stopped as error:
@@ -108,7 +112,7 @@ def _hardware(wanted: Wanted, folder: Folder) -> hardware.Hardware:
     return hardware.read(path)
 
 
-async def _run(wanted: Wanted, folder: Folder, found: hardware.Hardware) -> None:
+async def _run(wanted: Wanted, folder: Folder, found: hardware.Hardware, played: scenario.Scenario) -> None:
     ended = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
@@ -117,15 +121,42 @@ async def _run(wanted: Wanted, folder: Folder, found: hardware.Hardware) -> None
     clock = WallClock()
     backend = backends.of(found.lab.backend, folder.lock, clock)
     async with AsyncExitStack() as stack:
-        store = Store(folder.database, found.name)
+        limits = found.lab.limits
+        memory = Memory(limits.remember_seconds, limits.remember_orders)
+        store = Store(folder.database, found.name, memory)
         stack.callback(store.close)
         manager = await stack.enter_async_context(
             Manager(found, store, backend, clock, random.SystemRandom())
         )
+        stage = _stage(manager, played)
         server = await stack.enter_async_context(Server(manager, registry.chosen(wanted.faces), gate))
         folder.listens_at(server.url)
         click.echo(_greeting(found, server, folder))
-        await _stay(manager, ended, wanted.seconds)
+        playing = asyncio.create_task(scenario.play(played, stage))
+        try:
+            await _stay(manager, ended, wanted.seconds)
+        finally:
+            playing.cancel()
+            await asyncio.gather(playing, return_exceptions=True)
+
+
+def _stage(manager: Manager, played: scenario.Scenario) -> scenario.Stage:
+    """Return where a scenario is played; one that this lab cannot play is refused before anybody is served."""
+    for fault, _ in scenario.named(played):
+        if reason := manager.objection(fault):
+            raise Unusable(f"--scenario: {fault.id}: {reason}")
+
+    async def set_one(fault: Fault) -> None:
+        try:
+            await manager.set_fault(fault)
+        except Refused as error:  # others may have set too many meanwhile
+            click.echo(f"jackfield fabric serve: --scenario: {fault.id}: {error}", err=True)
+
+    async def clear_one(name: str) -> None:
+        if manager.faults.get(name) is not None:
+            await manager.clear_fault(name)
+
+    return scenario.Stage(manager.clock, set_one, clear_one)
 
 
 async def _stay(manager: Manager, ended: asyncio.Event, seconds: int | None) -> None:

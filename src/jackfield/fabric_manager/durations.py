@@ -5,10 +5,13 @@ Knows numbers. Must not know what is waited for. Chance is handed in.
 
 import math
 import random
+from typing import Final
 
 import msgspec
 
 from jackfield.model.names import NEVER, Seconds
+
+SAMPLES_MAX: Final = 10_000
 
 
 def _demand(condition: bool, rule: str) -> None:  # noqa: FBT001 - a condition is what it is about
@@ -84,7 +87,31 @@ class Exponential(
         return Seconds(min(max(drawn, self.min), self.max))
 
 
-Distribution = Fixed | Uniform | Lognormal | Exponential
+class Empirical(msgspec.Struct, frozen=True, tag_field="kind", tag="empirical", forbid_unknown_fields=True):
+    """As it was measured: any of these, equally likely, and anything between neighbours if so wished."""
+
+    samples: tuple[Seconds, ...]
+    between: bool = False
+    """Whether what lies between two neighbouring samples is drawn too."""
+
+    def __post_init__(self) -> None:
+        _demand(0 < len(self.samples) <= SAMPLES_MAX, f"empirical: samples must be 1 to {SAMPLES_MAX}")
+        _demand(
+            all(0 <= one < NEVER for one in self.samples),
+            "empirical: samples must be finite and not negative",
+        )
+
+    def draw(self, generator: random.Random) -> Seconds:
+        """Return a duration."""
+        if not self.between or len(self.samples) == 1:
+            return self.samples[int(generator.random() * len(self.samples))]
+        known = sorted(self.samples)
+        whole, part = divmod(generator.random() * (len(known) - 1), 1.0)
+        lower, upper = known[int(whole)], known[int(whole) + 1]
+        return Seconds(lower + (upper - lower) * part)
+
+
+Distribution = Fixed | Uniform | Lognormal | Exponential | Empirical
 
 
 class Times(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -5,6 +5,7 @@ manager and the door do that. A fault is given a name when it is set and stays u
 """
 
 import random
+import re
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from typing import Final
@@ -16,6 +17,8 @@ from jackfield.model.names import NodeName, OrderID, PhysicalID, Seconds
 FAULTS_MAX: Final = 1000
 SECONDS_MAX: Final = Seconds(3600.0)
 STATUS_MIN, STATUS_MAX = 400, 599
+NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+NUMBERED: Final = re.compile(r"fault-(\d{1,9})")
 
 
 class Kind(StrEnum):
@@ -24,13 +27,27 @@ class Kind(StrEnum):
     FAIL = "fail"
     """The work fails, with a reason."""
     HANG = "hang"
-    """The work does not end until the fault is cleared."""
+    """The work does not end until the fault is cleared, or for so many seconds."""
+    SUSPEND = "suspend"
+    """The work stops until the fault is cleared, and nothing new is begun meanwhile."""
+    PRETEND = "pretend"
+    """The work is reported as done, and nothing was moved."""
     WRONG = "wrong"
-    """An attach gets another device than was meant."""
+    """An attach gets a device of another model than was meant."""
+    SWAP = "swap"
+    """An attach gets another device than was meant, of the same model."""
+    ASTRAY = "astray"
+    """An attach ends on another machine than was meant."""
     VANISH = "vanish"
     """The device is gone, wherever it was, until the fault is cleared."""
     ILL = "ill"
     """The device is shown as not healthy and is not given out."""
+    CUT = "cut"
+    """The machine is cut off: neither it nor what is on it is shown, and work for it waits."""
+    STALE = "stale"
+    """What is shown is as old as the fault, or so many seconds old."""
+    QUOTA = "quota"
+    """An attach fails while so many devices are held already."""
     LOST = "lost"
     """The call is carried out, and its answer never comes: the connection breaks."""
     LATE = "late"
@@ -41,9 +58,12 @@ class Kind(StrEnum):
     """The call is turned away as if its token were not accepted."""
 
 
-STANDING: Final = (Kind.VANISH, Kind.ILL)
-"""States of a device; no call is needed for them."""
-WORK: Final = (Kind.FAIL, Kind.HANG)
+STANDING: Final = (Kind.VANISH, Kind.ILL, Kind.CUT, Kind.STALE, Kind.QUOTA)
+"""States of the fabric; no call is needed for them, and none is counted."""
+WORK: Final = (Kind.FAIL, Kind.HANG, Kind.SUSPEND, Kind.PRETEND)
+HOLDING: Final = (Kind.HANG, Kind.SUSPEND)
+"""These keep the work that they struck."""
+CHOICE: Final = (Kind.WRONG, Kind.SWAP, Kind.ASTRAY)
 WIRE: Final = (Kind.LOST, Kind.LATE, Kind.STATUS, Kind.UNAUTHORIZED)
 
 
@@ -62,6 +82,7 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     kind: Kind
     id: str = ""
+    """Its name; given to it if it has none. Setting one of the same name anew replaces it."""
     face: str = ""
     verb: str = ""
     device: PhysicalID = PhysicalID("")
@@ -75,26 +96,41 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How likely a call is hit that would be."""
     status: int = 503
     seconds: Seconds = Seconds(0.0)
-    """LATE: how late; STATUS: what Retry-After says."""
+    """LATE: how late; STATUS: what Retry-After says; HANG: how much longer; STALE: how old."""
+    limit: int = 0
+    """QUOTA: so many devices may be held."""
     reason: str = ""
     seen: int = 0
     """Calls that agreed so far."""
+    since: Seconds = Seconds(0.0)
+    """When it was set."""
+    holds: tuple[OrderID, ...] = ()
+    """The orders whose work it keeps."""
+
+
+NEEDS: Final[Mapping[Kind, str]] = {
+    Kind.VANISH: "device",
+    Kind.ILL: "device",
+    Kind.CUT: "node",
+    Kind.LATE: "seconds",
+}
 
 
 def wrong(fault: Fault) -> str:
     """Return what is wrong with a fault that somebody wants; empty if it can be set."""
-    if fault.kind in STANDING and not fault.device:
-        return f"{fault.kind} needs a device"
-    if fault.after < 0 or fault.times < 0:
-        return "after and times must not be negative"
+    needed = NEEDS.get(fault.kind)
+    if needed and not getattr(fault, needed):
+        return f"{fault.kind} needs {'seconds' if needed == 'seconds' else f'a {needed}'}"
+    if fault.id and not NAME.fullmatch(fault.id):
+        return "id must be 1 to 63 lower case letters, digits and hyphens"
+    if min(fault.after, fault.times, fault.limit) < 0:
+        return "after, times and limit must not be negative"
     if not 0 < fault.likely <= 1:
         return "likely must be more than 0 and at most 1"
     if not STATUS_MIN <= fault.status <= STATUS_MAX:
         return f"status must be {STATUS_MIN} to {STATUS_MAX}"
     if not 0 <= fault.seconds <= SECONDS_MAX:
         return f"seconds must be 0 to {SECONDS_MAX:g}"
-    if fault.kind is Kind.LATE and not fault.seconds:
-        return "late needs seconds"
     return ""
 
 
@@ -140,9 +176,10 @@ class Faults:
         return self._faults.get(name)
 
     def set(self, fault: Fault) -> Fault:
-        """Set it; return it with its name."""
-        last = max((int(name.rpartition("-")[2]) for name in self._faults), default=0)
-        named = msgspec.structs.replace(fault, id=f"fault-{last + 1}", seen=0)
+        """Set it; return it with its name, and as one that nothing has met yet."""
+        numbers = (NUMBERED.fullmatch(name) for name in self._faults)
+        last = max((int(found[1]) for found in numbers if found), default=0)
+        named = msgspec.structs.replace(fault, id=fault.id or f"fault-{last + 1}", seen=0, holds=())
         self._put(named)
         return named
 
@@ -166,6 +203,31 @@ class Faults:
     def on(self, device: PhysicalID, kind: Kind) -> bool:
         """Whether the device is in such a state."""
         return any(fault.device == device and fault.kind is kind for fault in self._faults.values())
+
+    def cut(self, node: NodeName) -> bool:
+        """Whether the machine is cut off."""
+        return any(fault.node == node and fault.kind is Kind.CUT for fault in self._faults.values())
+
+    def stale(self, face: str) -> tuple[Fault, ...]:
+        """Return by what this face is shown something old."""
+        return tuple(one for one in self if one.kind is Kind.STALE and one.face in {"", face})
+
+    # --- work that is kept
+
+    def hold(self, name: str, order: OrderID) -> None:
+        """Keep the work of an order until the fault is cleared, across restarts too."""
+        fault = self._faults[name]
+        if order not in fault.holds:
+            self._put(msgspec.structs.replace(fault, holds=(*fault.holds, order)))
+
+    def keeper(self, order: OrderID) -> Fault | None:
+        """Return the fault that keeps the work of an order."""
+        return next((fault for fault in self._faults.values() if order in fault.holds), None)
+
+    @property
+    def suspended(self) -> Fault | None:
+        """The fault that stopped all work until somebody clears it."""
+        return next((one for one in self if one.kind is Kind.SUSPEND and one.holds), None)
 
     def _put(self, fault: Fault) -> None:
         self._faults[fault.id] = fault

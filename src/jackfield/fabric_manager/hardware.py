@@ -11,14 +11,19 @@ from typing import Final, NewType, TypeVar
 import msgspec
 import yaml
 
+from jackfield.fabric_manager import wiring
 from jackfield.fabric_manager.durations import Times
-from jackfield.model.names import FabricName, ModelName, NodeName, PhysicalID, Seconds
+from jackfield.fabric_manager.wiring import Part
+from jackfield.model.names import NEVER, FabricName, ModelName, NodeName, PhysicalID, Seconds
 
 T = TypeVar("T")
 
 SwitchName = NewType("SwitchName", str)
 
 DEVICES_MAX: Final = 100_000
+REMEMBER_MIN: Final = Seconds(3600.0)
+"""No call takes effect later than this after it was sent."""
+REMEMBER_ORDERS_MIN: Final = 1000
 NAME_LENGTH_MAX: Final = 253
 LINK_WIDTHS: Final = (1, 2, 4, 8, 12, 16, 32)
 SERIALS: Final = uuid.UUID("a1b4c9a2-7f0b-5f6a-8a40-3c2f4a7f1d11")
@@ -29,13 +34,7 @@ class BadHardware(ValueError):  # noqa: N818 - a finding about a file
     """A file that describes no lab; the message names file and place."""
 
 
-class _Part(
-    msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw_only=True, omit_defaults=True
-):
-    """Something that an operator writes."""
-
-
-class Switch(_Part, frozen=True):
+class Switch(Part, frozen=True):
     """A PCIe or CXL switch, or the box around it."""
 
     name: SwitchName
@@ -43,14 +42,14 @@ class Switch(_Part, frozen=True):
     """What all attached devices behind it may draw together; 0 is no limit."""
 
 
-class HostPort(_Part, frozen=True):
+class HostPort(Part, frozen=True):
     """Where a machine is plugged into a switch."""
 
     switch: SwitchName
     link_width: int = 16
 
 
-class Machine(_Part, frozen=True):
+class Machine(Part, frozen=True):
     """A machine, or so many of a kind: `count` appends a number to the name."""
 
     name: NodeName
@@ -63,7 +62,7 @@ class Machine(_Part, frozen=True):
     """What faces need to know of it, such as another manager's id for it."""
 
 
-class Batch(_Part, frozen=True):
+class Batch(Part, frozen=True):
     """So many devices of one model behind one switch; a number is appended to the name."""
 
     name: str
@@ -78,35 +77,27 @@ class Batch(_Part, frozen=True):
     power_watts: int = 0
 
 
-class Attached(_Part, frozen=True):
+class Attached(Part, frozen=True):
     """A device that was on a machine before any order: somebody else's, and never touched."""
 
     device: PhysicalID
     machine: NodeName
 
 
-class Limits(_Part, frozen=True):
+class Limits(Part, frozen=True):
     """What the manager does at a time."""
 
     jobs: int = 8
     """Orders worked on at a time."""
     call_timeout_seconds: Seconds = Seconds(30.0)
     """How long after it was sent a call may still take effect."""
+    remember_seconds: Seconds = Seconds(30 * 86400.0)
+    """How long the id of an order that ended stays closed; so long late requests are recognised."""
+    remember_orders: int = 1_000_000
+    """How many of them are remembered at most; the oldest are forgotten first."""
 
 
-class NoBackend(_Part, frozen=True, tag_field="kind", tag="none"):
-    """Only the books change."""
-
-
-class ScriptBackend(_Part, frozen=True, tag_field="kind", tag="script"):
-    """A command of the operator's moves the device."""
-
-    command: tuple[str, ...]
-    """Program and first arguments; verb, device and machine follow. No shell reads it."""
-    timeout_seconds: Seconds = Seconds(60.0)
-
-
-class Lab(_Part, frozen=True):
+class Lab(Part, frozen=True):
     """The whole file."""
 
     fabric: FabricName
@@ -116,7 +107,7 @@ class Lab(_Part, frozen=True):
     attached: tuple[Attached, ...] = ()
     times: Times = Times()
     limits: Limits = Limits()
-    backend: NoBackend | ScriptBackend = NoBackend()
+    backend: wiring.Backend = wiring.Nobody()
 
 
 class Device(msgspec.Struct, frozen=True):
@@ -205,6 +196,9 @@ def _faults(lab: Lab) -> Iterator[str]:
     yield from _machine_faults(lab)
     yield from _device_faults(lab)
     yield from _attached_faults(lab)
+    known = Hardware(lab)
+    models = {one.model for one in lab.devices}
+    yield from wiring.mistakes(lab.backend, wiring.Known(known.devices.keys(), known.machines.keys(), models))
 
 
 def _count_faults(lab: Lab) -> Iterator[str]:
@@ -225,11 +219,10 @@ def _limit_faults(lab: Lab) -> Iterator[str]:
         yield "limits.jobs: must be at least 1"
     if not 0 < lab.limits.call_timeout_seconds <= 3600:  # noqa: PLR2004 - an hour
         yield "limits.callTimeoutSeconds: must be more than 0 and at most 3600"
-    if isinstance(lab.backend, ScriptBackend):
-        if not lab.backend.command or not lab.backend.command[0]:
-            yield "backend.command: names no program"
-        if not 0 < lab.backend.timeout_seconds <= 3600:  # noqa: PLR2004 - likewise
-            yield "backend.timeoutSeconds: must be more than 0 and at most 3600"
+    if not REMEMBER_MIN <= lab.limits.remember_seconds < NEVER:
+        yield f"limits.rememberSeconds: must be at least {REMEMBER_MIN:g}, so that no late request is taken for new"
+    if lab.limits.remember_orders < REMEMBER_ORDERS_MIN:
+        yield f"limits.rememberOrders: must be at least {REMEMBER_ORDERS_MIN}"
     for place, switch in enumerate(lab.switches):
         yield from _name_faults(f"switches[{place}].name", switch.name)
         if switch.power_watts < 0:

@@ -17,7 +17,18 @@ import msgspec
 from jackfield.fabric_manager import orders
 from jackfield.fabric_manager.backends import Backend, BackendError
 from jackfield.fabric_manager.books import Books, seeded
-from jackfield.fabric_manager.faults import FAULTS_MAX, STANDING, WORK, Call, Fault, Faults, Kind, wrong
+from jackfield.fabric_manager.faults import (
+    CHOICE,
+    FAULTS_MAX,
+    HOLDING,
+    STANDING,
+    WORK,
+    Call,
+    Fault,
+    Faults,
+    Kind,
+    wrong,
+)
 from jackfield.fabric_manager.hardware import Hardware
 from jackfield.fabric_manager.orders import Entry, State
 from jackfield.fabric_manager.store import Event, Store
@@ -53,9 +64,13 @@ class Manager:
         """Fails with a mistake of ours in the work; whoever runs the manager must end then."""
 
     async def __aenter__(self) -> Self:
+        taken_over = self.store.notes(BEFORE)
         for entry in seeded(self.hardware, BEFORE):
+            if entry.device in taken_over:
+                continue
             if self.store.entry(entry.order.id) is None and self.books.holder(entry.device) is None:
                 self.books.put(entry, self.clock.now())
+            self.store.note(BEFORE, entry.device, b"")  # remembered for longer than its order
         await self.store.committed()
         self._queue.extend(entry.order.id for entry in self.books.unfinished())
         self._pump()
@@ -79,8 +94,8 @@ class Manager:
     # --- what faces ask
 
     async def inventory(self, owner: str) -> Inventory:
-        """Return what there is, as this owner sees it; the same object while nothing changes."""
-        shown = self.books.inventory(owner)
+        """Return what there is, as this owner sees it; the same object while nothing changes and no fault ages it."""
+        shown = self.books.shown(owner, self.clock.now())
         await self.store.committed()
         return shown
 
@@ -96,6 +111,8 @@ class Manager:
     async def detach(self, order: Order, owner: str) -> Progress:
         """Take back what this order attached and close it for good; Done also when nothing ever was attached."""
         known = self._known(order, owner)
+        if known is None and order.foreign:
+            known = self._anothers(order, owner)
         entry, answer = (
             orders.detach_asked(known) if known else (orders.never(order, owner), Done(PhysicalID("")))
         )
@@ -137,45 +154,62 @@ class Manager:
     # --- faults
 
     async def set_fault(self, fault: Fault) -> Fault:
-        """Set a fault; return it with its name. Raises Refused."""
-        reason = wrong(fault) or self._unknown(fault.device, fault.node)
-        if reason or len(self.faults) >= FAULTS_MAX:
+        """Set a fault, in place of one of the same name; return it with its name. Raises Refused."""
+        reason = self.objection(fault)
+        if reason or (len(self.faults) >= FAULTS_MAX and not self.faults.get(fault.id)):
             raise Refused(reason or f"there are {FAULTS_MAX} faults already")
+        self._clear_fault(fault.id)
         named = self._set_fault(fault)
         await self.store.committed()
         return named
 
     def _set_fault(self, fault: Fault) -> Fault:
-        named = self.faults.set(fault)
+        named = self.faults.set(msgspec.structs.replace(fault, since=self.clock.now()))
         holder = self.books.holder(fault.device)
         if fault.kind is Kind.VANISH and holder is not None:
             self._put(orders.vanished(holder))
-        self._stood(named, "vanished" if fault.kind is Kind.VANISH else "ill")
+        self._stood(named, "vanished" if fault.kind is Kind.VANISH else str(fault.kind))
         return named
 
     async def clear_fault(self, name: str) -> Fault:
         """Clear a fault; what hung goes on, what vanished is back. Raises Gone."""
-        cleared = self.faults.clear(name)
+        cleared = self._clear_fault(name)
         if cleared is None:
             raise Gone(f"there is no fault {name!r}")
-        self._stood(cleared, "back")
-        self._announce()
         await self.store.committed()
+        return cleared
+
+    def _clear_fault(self, name: str) -> Fault | None:
+        cleared = self.faults.clear(name)
+        if cleared is not None:
+            self._stood(cleared, "back")
+            self._announce()
         return cleared
 
     def _stood(self, fault: Fault, what: str) -> None:
         if fault.kind in STANDING:
             self.books.changed()
-            self.store.tell(Event(self.clock.now(), what, fault.device, reason=fault.reason))
+            if fault.device or fault.node:
+                self.store.tell(Event(self.clock.now(), what, fault.device, fault.node, reason=fault.reason))
             self._announce()
 
-    def _unknown(self, device: PhysicalID, node: NodeName) -> str:
-        if device and device not in self.hardware.devices:
-            return f"there is no device {device!r}"
-        return f"there is no machine {node!r}" if node and node not in self.hardware.machines else ""
+    def objection(self, fault: Fault) -> str:
+        """Return why a fault cannot be set; empty if it can."""
+        if fault.device and fault.device not in self.hardware.devices:
+            return f"there is no device {fault.device!r}"
+        if fault.node and fault.node not in self.hardware.machines:
+            return f"there is no machine {fault.node!r}"
+        return wrong(fault)
 
     def _keep(self, name: str, fault: Fault | None) -> None:
         self.store.note(FAULTS, name, msgspec.json.encode(fault) if fault is not None else None)
+
+    def stopped(self, call: Call) -> Fault | None:
+        """Return the fault because of which this call begins nothing; what is known may be asked about."""
+        fault = self.faults.suspended
+        if fault is None or call.verb not in {"attach", "detach"}:
+            return None
+        return None if call.order and self.books.find(call.order) is not None else fault
 
     # --- from beginning to end
 
@@ -187,15 +221,27 @@ class Manager:
             raise Refused(f"order {order.id} was placed by somebody else")
         return known
 
+    def _anothers(self, order: Order, owner: str) -> Entry | None:
+        """Return another owner's order that holds the device there: whoever asks says that it is to go all the same."""
+        holder = self.books.holder(order.device)
+        if holder is None or holder.order.node != order.node:
+            return None
+        if holder.owner == owner:
+            raise Refused(f"device {order.device} was attached by another order of yours, {holder.order.id}")
+        return holder
+
     def _begin(self, order: Order, owner: str) -> Entry:
         call = Call(owner, "attach", order.device, order.node, order.id)
-        astray = self.faults.met(call, (Kind.WRONG,)) is not None
-        device = self.books.choice(order, wrong=astray)
+        fault = self.faults.met(call, CHOICE)
+        kind = fault.kind if fault is not None else None
+        device = self.books.over_quota(order, owner) or self.books.choice(order, kind)
         if isinstance(device, Failed):
             entry = orders.impossible(order, owner, device.reason)
             self._put(entry)
             return entry
         entry = orders.begun(order, owner, device.id, device.serial)
+        if kind is Kind.ASTRAY:
+            entry = orders.misled(entry, self.books.elsewhere(device, order.node))
         self._put(entry)
         self._enqueue(order.id)
         return self.books.find(order.id) or entry
@@ -264,15 +310,14 @@ class Manager:
 
     async def _outcome(self, verb: str, entry: Entry) -> str:
         """Return why the work failed; empty if it did not."""
-        call = Call(entry.owner, verb, entry.device, entry.order.node, entry.order.id)
-        fault = self.faults.met(call, WORK)
-        while fault is not None and fault.kind is Kind.HANG and self.faults.get(fault.id) is not None:
-            await self._any_news.wait()
+        fault = await self._befallen(Call(entry.owner, verb, entry.device, entry.node, entry.order.id))
         if fault is not None and fault.kind is Kind.FAIL:
             return fault.reason or f"{verb} of {entry.device} failed, as it was told to"
         if not self._now(entry.order.id).holds:
             return ""  # its device vanished meanwhile, and may be another's by now
-        device, node = self.hardware.devices[entry.device], entry.order.node
+        if fault is not None and fault.kind is Kind.PRETEND:
+            return ""
+        device, node = self.hardware.devices[entry.device], entry.node
         try:
             await (self._backend.detach if verb == "detach" else self._backend.attach)(device, node)
         except BackendError as error:
@@ -281,12 +326,25 @@ class Manager:
             return str(error) or f"{verb} of {entry.device} failed"
         return ""
 
+    async def _befallen(self, call: Call) -> Fault | None:
+        """Return what befalls the work, once nothing keeps it any more: neither a fault nor a machine cut off."""
+        fault = self.faults.keeper(call.order) or self.faults.met(call, WORK)
+        if fault is not None and fault.kind is Kind.HANG and fault.seconds:
+            await self.clock.sleep(fault.seconds)
+        elif fault is not None and fault.kind in HOLDING:
+            self.faults.hold(fault.id, call.order)
+            while self.faults.keeper(call.order) is not None:
+                await self._any_news.wait()
+        while self.faults.cut(call.node):
+            await self._any_news.wait()
+        return fault
+
     async def _undo(self, entry: Entry) -> None:
         """Leave nothing of a failed attach behind; a device of which that is not certain is not given out again."""
         try:
-            await self._backend.detach(self.hardware.devices[entry.device], entry.order.node)
+            await self._backend.detach(self.hardware.devices[entry.device], entry.node)
         except BackendError as error:
-            why = f"it may still be on {entry.order.node}: {error}"
+            why = f"it may still be on {entry.node}: {error}"
             self._set_fault(Fault(Kind.ILL, device=entry.device, reason=why))
 
     def _now(self, order: OrderID) -> Entry:

@@ -8,7 +8,7 @@ from enum import StrEnum
 import msgspec
 
 from jackfield.model.fabric import Done, Failed, Order, Progress, Working
-from jackfield.model.names import PhysicalID
+from jackfield.model.names import NodeName, PhysicalID
 
 
 class State(StrEnum):
@@ -35,6 +35,13 @@ class Entry(msgspec.Struct, frozen=True):
     """Why its last step failed; empty if it did not."""
     closed: bool = False
     """Whether a detach was asked for; there is no way back from that."""
+    place: NodeName = NodeName("")
+    """The machine it went to, where that is another than was meant."""
+
+    @property
+    def node(self) -> NodeName:
+        """The machine that its device goes to, or is on."""
+        return self.place or self.order.node
 
     @property
     def holds(self) -> bool:
@@ -58,6 +65,11 @@ class Entry(msgspec.Struct, frozen=True):
 def begun(order: Order, owner: str, device: PhysicalID, serial: str) -> Entry:
     """Return an order for which a device was put aside."""
     return Entry(order, owner, State.QUEUED, device, serial)
+
+
+def misled(entry: Entry, node: NodeName) -> Entry:
+    """Return the order with its device on the way to this machine."""
+    return msgspec.structs.replace(entry, place=NodeName("" if node == entry.order.node else node))
 
 
 def impossible(order: Order, owner: str, reason: str) -> Entry:

@@ -7,6 +7,7 @@ know what the rows mean. After a commit that failed nothing is answered any more
 
 import asyncio
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, TypeVar
@@ -19,14 +20,24 @@ from jackfield.ports import Retry
 
 T = TypeVar("T")
 
-VERSION: Final = "1"
+VERSION: Final = "2"
+MIGRATION: Final = """
+ALTER TABLE orders ADD COLUMN at REAL NOT NULL DEFAULT 0;
+UPDATE orders SET at = CAST(strftime('%s', 'now') AS REAL);
+UPDATE meta SET value = '2' WHERE key = 'version' AND value = '1';
+"""
+"""From version 1, which did not know when an order ended: of all that have, the time begins now."""
 EVENTS_MAX: Final = 100_000
 """Events kept; older ones are forgotten."""
 EVENTS_AT_ONCE: Final = 1000
+ENDED_AT_ONCE: Final = 1000
+"""After so many that ended, those are forgotten whose time is over; twice as many at most, so that nobody waits."""
 
 SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS orders (id TEXT PRIMARY KEY, ended INTEGER NOT NULL, entry BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS orders (
+    id TEXT PRIMARY KEY, ended INTEGER NOT NULL, entry BLOB NOT NULL, at REAL NOT NULL
+);
 CREATE INDEX IF NOT EXISTS live ON orders (ended) WHERE ended = 0;
 CREATE TABLE IF NOT EXISTS since (name TEXT PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS notes (face TEXT, key TEXT, value BLOB NOT NULL, PRIMARY KEY (face, key)) WITHOUT ROWID;
@@ -52,11 +63,19 @@ class Event(msgspec.Struct, frozen=True):
     number: int = 0
 
 
+class Memory(msgspec.Struct, frozen=True):
+    """How long orders that ended are remembered, and how many at most; the oldest are forgotten first."""
+
+    seconds: Seconds = Seconds(30 * 86400.0)
+    orders: int = 1_000_000
+
+
 class Store:
     """One process's hold of the database; nobody else can open it meanwhile."""
 
-    def __init__(self, path: Path, fabric: FabricName) -> None:
+    def __init__(self, path: Path, fabric: FabricName, memory: Memory = Memory()) -> None:
         self._path = path
+        self._memory = memory
         try:
             path.touch(mode=0o600)  # what SQLite puts beside it takes its mode
             self._database = sqlite3.connect(path, isolation_level=None, timeout=1.0)
@@ -67,6 +86,9 @@ class Store:
             raise BadStore(f"{path}: {words}") from error
         self._batch: asyncio.Event | None = None
         self._told = 0
+        self._ended = 0
+        self._kept = sys.maxsize
+        """How many that ended there are, or more: counting is left for when it may be too many."""
         self.broken = asyncio.Event()
         """Set when a commit failed; the process must end."""
         self.failure = ""
@@ -76,6 +98,10 @@ class Store:
         self._database.execute("PRAGMA journal_mode = WAL")
         self._database.execute("PRAGMA synchronous = FULL")
         self._database.executescript(SCHEMA)
+        if not self._database.execute(
+            "SELECT 1 FROM pragma_table_info('orders') WHERE name = 'at'"
+        ).fetchone():
+            self._database.executescript(f"BEGIN IMMEDIATE; {MIGRATION} COMMIT;")
         self._database.execute("BEGIN IMMEDIATE")
         self._settled_once("version", VERSION, "was written by another version of jackfield")
         self._settled_once("fabric", fabric, "belongs to another fabric")
@@ -135,13 +161,37 @@ class Store:
 
     # --- orders
 
-    def put(self, entry: Entry) -> None:
+    def put(self, entry: Entry, now: Seconds) -> None:
         """Write what the books say of an order."""
-        ended = int(entry.state is State.ENDED)
+        ended = entry.state is State.ENDED
         self._write(
-            "INSERT OR REPLACE INTO orders VALUES (?, ?, ?)",
-            (entry.order.id, ended, msgspec.json.encode(entry)),
+            "INSERT OR REPLACE INTO orders VALUES (?, ?, ?, ?)",
+            (entry.order.id, int(ended), msgspec.json.encode(entry), now),
         )
+        if ended:
+            if self._ended % ENDED_AT_ONCE == 0:
+                self._forget(now)
+            self._ended += 1
+            self._kept += 1
+
+    def _forget(self, now: Seconds) -> None:
+        """Forget the oldest that ended: those whose time is over, and those that are too many."""
+        # A row that is written anew goes to the end, so that the first are the oldest.
+        oldest = self._database.execute(
+            "SELECT id, at FROM orders WHERE ended = 1 ORDER BY rowid LIMIT ?", (2 * ENDED_AT_ONCE,)
+        ).fetchall()
+        if self._kept > self._memory.orders:
+            self._kept = self._counted()
+        surplus = self._kept - self._memory.orders
+        for number, (order, at) in enumerate(oldest):
+            if number >= surplus and at > now - self._memory.seconds:
+                break
+            self._write("DELETE FROM orders WHERE id = ?", (order,))
+            self._kept -= 1
+
+    def _counted(self) -> int:
+        total, live = "SELECT count(*) FROM orders", "SELECT count(*) FROM orders WHERE ended = 0"
+        return int(self._database.execute(f"SELECT ({total}) - ({live})").fetchone()[0])
 
     def entry(self, order: OrderID) -> Entry | None:
         """Return what the books say of an order, ended ones too."""
@@ -197,6 +247,11 @@ class Store:
             msgspec.structs.replace(msgspec.json.decode(event, type=Event), number=number)
             for number, event in rows
         )
+
+    def latest(self, count: int) -> tuple[Event, ...]:
+        """Return the latest events, so many at most, oldest first."""
+        rows = self._database.execute("SELECT event FROM events ORDER BY number DESC LIMIT ?", (count,))
+        return tuple(msgspec.json.decode(event, type=Event) for (event,) in reversed(rows.fetchall()))
 
     def last_event(self) -> int:
         """Return the number of the latest event; 0 if there is none."""

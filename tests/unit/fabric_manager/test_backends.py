@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jackfield.fabric_manager import hardware
+from jackfield.fabric_manager import hardware, wiring
 from jackfield.fabric_manager.backends import BackendError
 from jackfield.fabric_manager.faults import Fault, Kind
-from jackfield.fabric_manager.hardware import Device, Hardware, ScriptBackend
+from jackfield.fabric_manager.hardware import Device, Hardware
 from jackfield.fabric_manager.manager import Manager
 from jackfield.fabric_manager.store import Store
 from jackfield.model.fabric import Done, Failed, Progress, Working
@@ -135,7 +135,7 @@ def test_a_command_says_by_its_status_how_it_went(
     script = tmp_path / "switch"
     script.write_text(f'#!/bin/sh\n[ "$1" = detach ] && exit 0\n{body}\n')
     script.chmod(0o700)
-    backend = ScriptBackend(command=(str(script),), timeout_seconds=Seconds(2.0))
+    backend = wiring.Script(command=(str(script),), timeout_seconds=Seconds(2.0))
 
     async def play(manager: Manager) -> None:
         answer = await attached(manager, order("o"))
@@ -156,7 +156,7 @@ def test_no_shell_reads_a_name(tmp_path: Path) -> None:
         msgspec.structs.replace(
             SMALL,
             machines=(hardware.Machine(name=node),),
-            backend=ScriptBackend(command=(str(script),)),
+            backend=wiring.Script(command=(str(script),)),
         )
     )
 
@@ -169,7 +169,7 @@ def test_no_shell_reads_a_name(tmp_path: Path) -> None:
 
 
 def test_a_command_that_is_not_there_is_a_failure_with_its_name(tmp_path: Path) -> None:
-    backend = ScriptBackend(command=(str(tmp_path / "nothing"),))
+    backend = wiring.Script(command=(str(tmp_path / "nothing"),))
 
     async def play(manager: Manager) -> None:
         answer = await attached(manager, order("o"))
@@ -183,7 +183,7 @@ def test_a_command_that_is_not_there_is_a_failure_with_its_name(tmp_path: Path) 
 def test_no_command_runs_beside_one_of_an_earlier_manager(
     tmp_path: Path, patience: float, expected: type[Progress]
 ) -> None:
-    backend = ScriptBackend(command=("/bin/true",), timeout_seconds=Seconds(patience))
+    backend = wiring.Script(command=("/bin/true",), timeout_seconds=Seconds(patience))
 
     async def play(manager: Manager) -> None:
         earlier = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT)

@@ -1,6 +1,7 @@
 """`jackfield fabric …` as people type it, against a manager in a process of its own."""
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -28,7 +29,7 @@ def typed(*words: str) -> Result:
 
 
 @contextmanager
-def manager(folder: Folder) -> Iterator[subprocess.Popen[str]]:
+def manager(folder: Folder, *options: str) -> Iterator[subprocess.Popen[str]]:
     folder.make()
     folder.inventory.write_text(INVENTORY)
     command = [
@@ -41,6 +42,7 @@ def manager(folder: Folder) -> Iterator[subprocess.Popen[str]]:
         str(folder.path),
         "--port",
         "0",
+        *options,
     ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -95,6 +97,61 @@ def test_faults_are_set_shown_and_cleared_by_hand(tmp_path: Path) -> None:
         assert typed("fault", "clear", "--all", *at).output == "fault-2: cleared\n"
         assert typed("fault", "ls", *at).output == ""
         assert typed("attach", "g-1", "n-1", *at).exit_code == 0
+
+
+LONG = """
+faults:
+  - {kind: ill, device: g-1, id: sick}
+  - {at: 3000, for: 1, kind: fail}
+"""
+SHORT = """
+faults:
+  - {for: 0.1, kind: quota, limit: 1, id: few}
+"""
+
+
+def test_a_scenario_is_played_by_the_manager_and_by_hand(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "state")
+    long, short = tmp_path / "long.yaml", tmp_path / "short.yaml"
+    long.write_text(LONG)
+    short.write_text(SHORT)
+    at = ("--state", str(folder.path))
+    with manager(folder, "--scenario", str(long)):
+        waited_for("sick: ill, device=g-1", at)
+        told = typed("fault", "play", str(short), *at)
+        assert told.exit_code == 0, told.output
+        lines = [line.partition("  ")[2] for line in told.output.splitlines()]
+        assert lines == ["few: quota, every call, at most 1 devices", "few: cleared"]
+        assert typed("fault", "clear", "sick", *at).exit_code == 0
+        command = [sys.executable, "-m", "jackfield", "fabric", "fault", "play", str(long), *at]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as player:
+            waited_for("sick: ill, device=g-1", at)
+            player.send_signal(signal.SIGINT)
+            assert player.wait(30) == 0
+        assert typed("fault", "ls", *at).output == ""
+
+
+def waited_for(line: str, at: tuple[str, ...]) -> None:
+    until = time.monotonic() + 30.0
+    while line not in typed("fault", "ls", *at).output:
+        assert time.monotonic() < until
+        time.sleep(0.05)  # noqa: TID251 - real processes take real time
+
+
+def test_a_scenario_that_cannot_be_played_is_refused(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "state")
+    folder.make()
+    folder.inventory.write_text(INVENTORY)
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("faults: [{kind: fail, device: g-9}]")
+    refused = typed("serve", "--state", str(folder.path), "--port", "0", "--scenario", str(bad))
+    assert refused.exit_code == 2
+    assert "--scenario: scenario-1: there is no device 'g-9'" in refused.output
+    bad.write_text("faults: [{kind: ill}]")
+    for words in (("serve", "--scenario", str(bad)), ("fault", "play", str(bad))):
+        refused = typed(*words, "--state", str(folder.path))
+        assert refused.exit_code == 2
+        assert "bad.yaml: faults[0]: ill needs a device" in refused.output
 
 
 def test_every_kind_of_fault_can_be_typed() -> None:
