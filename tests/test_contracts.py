@@ -8,14 +8,20 @@ import pytest
 from grimp import ImportGraph, build_graph
 from importlinter import api
 from importlinter.contracts.forbidden import ForbiddenContract
+from importlinter.contracts.independence import IndependenceContract
 from importlinter.contracts.layers import LayersContract
 from importlinter.domain.contract import Contract
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "jackfield"
-TYPES: dict[str, type[Contract]] = {"layers": LayersContract, "forbidden": ForbiddenContract}
+TYPES: dict[str, type[Contract]] = {
+    "layers": LayersContract,
+    "forbidden": ForbiddenContract,
+    "independence": IndependenceContract,
+}
 
 LAYERS = "Knowledge flows down"
+APART = "Adapters do not know each other, nor do faces"
 PURITY = "The core is pure"
 PORTS = "Controllers reach the world only through ports"
 
@@ -28,6 +34,11 @@ SINS = [
     (LAYERS, "jackfield.testing", "jackfield.cluster"),
     (LAYERS, "jackfield.cluster", "jackfield.sim"),
     (LAYERS, "jackfield.sim", "jackfield.cli"),
+    (LAYERS, "jackfield.cluster", "jackfield.fabric_manager"),
+    (LAYERS, "jackfield.fabric_manager", "jackfield.cluster"),
+    (APART, "jackfield.fabric.vendors.nec", "jackfield.fabric.vendors.fsas_fm"),
+    (APART, "jackfield.fabric.vendors.sunfish", "jackfield.fabric.vendors.redfish"),
+    (APART, "jackfield.fabric_manager.faces.nec", "jackfield.fabric_manager.faces.fsas"),
     (PURITY, "jackfield.model.names", "time"),
     (PURITY, "jackfield.core", "asyncio"),
     (PURITY, "jackfield.core", "logging"),

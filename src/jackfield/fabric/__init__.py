@@ -4,31 +4,25 @@ Knows how each is spoken to. Must not know why a device is moved.
 """
 
 from collections.abc import Callable, Mapping
-from types import TracebackType
-from typing import Final, Protocol, Self
+from typing import Final
 
 from jackfield.fabric import native
 from jackfield.fabric.settings import BadFabric, FabricSettings, faults, parse
-from jackfield.fabric.vendors import fsas_cm, fsas_fm
-from jackfield.ports import Clock, Fabric
+from jackfield.fabric.sound import Line, Sound
+from jackfield.fabric.vendors import fsas_cm, fsas_fm, liqid, nec, redfish, sunfish
+from jackfield.ports import Clock
 
 __all__ = ["TYPES", "BadFabric", "FabricSettings", "Line", "load", "parse"]
-
-
-class Line(Fabric, Protocol):
-    """The Fabric port over a connection that ends with the context."""
-
-    async def __aenter__(self) -> Self: ...
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
 
 
 TYPES: Final[Mapping[str, Callable[[FabricSettings, Mapping[str, str], Clock], Line]]] = {
     "native": native.connect,
     "fsas-fm": fsas_fm.connect,
     "fsas-cm": fsas_cm.connect,
+    "nec": nec.connect,
+    "redfish": redfish.connect,
+    "sunfish": sunfish.connect,
+    "liqid": liqid.connect,
 }
 """The ways to speak to a manager, by the word in the settings."""
 
@@ -42,6 +36,6 @@ def load(settings: FabricSettings, environment: Mapping[str, str], clock: Clock)
     if connect is None or wrong:
         raise BadFabric("\n".join(f"fabric {settings.name}: {one}" for one in wrong))
     try:
-        return connect(settings, environment, clock)
+        return Sound(connect(settings, environment, clock), settings.name)
     except BadFabric as error:
         raise BadFabric(f"fabric {settings.name}: {error}") from error

@@ -13,9 +13,9 @@ import msgspec
 
 from jackfield.codec import fsas
 from jackfield.fabric import tokens
-from jackfield.fabric.http import Answer, Request, Unsent, Wire
+from jackfield.fabric.http import Answer, Broken, Request, Unsent, Wire
 from jackfield.fabric.settings import BadFabric, FabricSettings, Secret, options
-from jackfield.model.fabric import FabricDevice, Inventory, Machine, Traits
+from jackfield.model.fabric import FabricDevice, Failed, Inventory, Machine, Traits
 from jackfield.model.names import FabricName, ModelName, NodeName, PhysicalID, Seconds
 from jackfield.ports import Clock, PortError, Refused, Retry
 
@@ -26,11 +26,20 @@ POLL: Final = Seconds(0.5)
 """How often a machine is looked at while something is to happen on it: at least once while a question is held."""
 POLL_FIRST: Final = Seconds(0.05)
 BACK_OFF_MAX: Final = Seconds(15.0)
+READ_AGAIN: Final = (Seconds(0.05), Seconds(0.1), Seconds(0.2))
+"""After these pauses a question is repeated that was not answered. An inventory is as many as there are machines: were
+each asked once, a manager that fails one call in ten would never show it."""
 UNCLEAR_AGAIN: Final = Seconds(30.0)
 """When a manager is asked again that does not understand us, or itself."""
 PROMPT: Final = Seconds(2.0)
 """A token refused this soon was refused at the door; later, the work may have begun."""
 SPAN_MAX: Final = Seconds(3600.0)
+BUSY: Final = frozenset({HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.LOCKED})
+"""With these a manager says that it did nothing, and may be asked again."""
+PLACES_KEPT: Final = Seconds(10.0)
+"""For so long it is believed which node is which machine; every inventory reads it anew."""
+MACHINES_MAX: Final = 2000
+"""More than any fabric has; a list without end must not become questions without end."""
 
 
 class Model(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -141,6 +150,10 @@ class Unknown(msgspec.Struct, frozen=True):
 Sent = Accepted | Declined | Unknown
 
 
+class Overtaxed(Retry):
+    """The manager could not answer a question just now."""
+
+
 class Busy(Exception):  # noqa: N818 - what happened
     """The manager did nothing and may be asked again."""
 
@@ -159,6 +172,18 @@ class Client:
 
     async def read(self, path: str, decode: Callable[[bytes], T]) -> T:
         """Return what the manager shows at a path. Raises Retry or Refused, naming the manager."""
+        for pause in READ_AGAIN:
+            try:
+                return await self._read(path, decode)
+            except Broken:
+                pass
+            except Overtaxed as error:
+                if error.after > READ_AGAIN[-1]:
+                    raise
+            await self._clock.sleep(pause)
+        return await self._read(path, decode)
+
+    async def _read(self, path: str, decode: Callable[[bytes], T]) -> T:
         answer, token = await self._sent(Request("GET", path))
         if answer.status == HTTPStatus.UNAUTHORIZED:
             answer, token = await self._sent(Request("GET", path), refused=token)
@@ -166,7 +191,11 @@ class Client:
             return self._understood(decode, answer.body, token)
         words = fsas.error(answer.body)
         says = f"{words} ({answer.status})" if words else f"it answered with status {answer.status}"
-        failure: PortError = Retry(says, answer.retry_after or _pause(answer.status))
+        failure: PortError
+        if answer.status in BUSY or answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            failure = Overtaxed(says, answer.retry_after or READ_AGAIN[0])
+        else:
+            failure = Retry(says, answer.retry_after or UNCLEAR_AGAIN)
         raise self.wire.named(failure, (token,))
 
     async def change(self, request: Request) -> Sent:
@@ -188,7 +217,7 @@ class Client:
         says = str(self.wire.named(Retry(plain), (token,)))
         if HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
             return Accepted(answer.body)
-        if answer.status in {HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.LOCKED}:
+        if answer.status in BUSY:
             raise Busy(says, answer.retry_after)
         if answer.status == HTTPStatus.SERVICE_UNAVAILABLE and answer.retry_after:
             raise Busy(says, answer.retry_after)
@@ -213,10 +242,6 @@ class Client:
         except fsas.BadMessage as error:
             unclear = Retry(f"the answer is not understood: {error}", UNCLEAR_AGAIN)
         raise self.wire.named(unclear, (token,))
-
-
-def _pause(status: int) -> Seconds:
-    return POLL if status >= HTTPStatus.INTERNAL_SERVER_ERROR else UNCLEAR_AGAIN
 
 
 # --- the manager, as far as both are alike
@@ -250,6 +275,8 @@ class Site:
         self._jobs = asyncio.Semaphore(found.jobs)
         self._sights = Sights(clock)
         self._shown: Inventory | None = None
+        self._places: dict[NodeName, Place] = {}
+        self._places_until = Seconds(float("-inf"))
 
     # --- looking
 
@@ -266,20 +293,26 @@ class Site:
         chosen = [(NodeName(node), one) for node, one in named if node]
         fabrics = sorted({one.fabric_id for _, one in chosen if one.fabric_id is not None})
         if len(fabrics) > 1:
-            raise Refused(
-                f"{self.wire.base}: options.fabricId is needed: the machines are of fabrics {fabrics}"
+            raise self.wire.named(
+                Refused(f"options.fabricId is needed: the machines are of fabrics {fabrics}")
             )
-        nodes = [node for node, _ in chosen]
-        for node in nodes:
-            if nodes.count(node) > 1:
-                raise Refused(
-                    f"{self.wire.base}: two machines are called {node!r}; options.machines is needed"
+        if len(chosen) > MACHINES_MAX:  # each is asked about
+            raise Retry(f"{self.wire.base}: more than {MACHINES_MAX} machines are shown", UNCLEAR_AGAIN)
+        places: dict[NodeName, Place] = {}
+        for node, one in chosen:
+            if node in places:
+                raise self.wire.named(
+                    Refused(f"two machines are called {node!r}; options.machines is needed")
                 )
-        return tuple(Place(node, one.mach_uuid) for node, one in chosen)
+            places[node] = Place(node, one.mach_uuid)
+        self._places, self._places_until = places, Seconds(self.clock.now() + PLACES_KEPT)
+        return tuple(places.values())
 
     async def place(self, node: NodeName) -> Place | None:
         """Return a node's machine; None if it is none of this fabric. Raises Retry or Refused."""
-        return next((one for one in await self.places() if one.node == node), None)
+        if self.clock.now() >= self._places_until or node not in self._places:
+            await self.places()
+        return self._places.get(node)
 
     async def inventory(self, look: Callable[[Place], Coroutine[object, object, Found]]) -> Inventory:
         """Return all that is there; the same object while nothing changes. Raises Retry or Refused.
@@ -313,12 +346,20 @@ class Site:
         path = fsas.available_path(self.options.tenant, place.machine, model.type, model.name)
         return await self.client.read(path, fsas.available)
 
+    def failed(self, reason: str) -> Failed:
+        """Return why an order came to nothing, naming the manager, as it can be shown."""
+        return Failed(f"{self.wire.base}: {self.wire.words(reason)}")
+
     def ours(self, model: str, *ids: str) -> bool:
         """Return whether a device may be touched: of a model we offer, and not named as somebody else's."""
         offered = any(one.name == model for one in self.options.models)
         return offered and not any(one in self.options.foreign for one in ids if one)
 
     # --- changing
+
+    def busy(self, place: Place) -> bool:
+        """Whether one would have to wait for one's turn to change a machine."""
+        return self._machines.setdefault(place.machine, asyncio.Lock()).locked() or self._jobs.locked()
 
     @asynccontextmanager
     async def turn(self, place: Place, asked: Seconds) -> AsyncIterator[Seconds]:

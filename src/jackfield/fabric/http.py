@@ -5,8 +5,11 @@ repeats no request that may have an effect twice; redirects are not followed and
 since either would show credentials to somebody else.
 """
 
+import json
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from http import HTTPStatus
 from typing import Final
 
 import aiohttp
@@ -20,6 +23,16 @@ from jackfield.ports import PortError, Retry
 CONNECTIONS_MAX: Final = 16
 """Calls to one manager at a time."""
 ANSWER_BYTES_MAX: Final = 64 * 2**20
+WORDS_MAX: Final = 1000
+"""So much is passed on of what somebody else said; errors end up in logs, on objects and on screens."""
+PROOFS: Final = ("authorization", "x-auth-token", "cookie")
+"""Headers that are secrets, also if nobody says so."""
+SECRET_LETTERS_MIN: Final = 8
+"""What is shorter may be a word of the protocol, and is only struck out of what is shown."""
+SECRETS_MAX: Final = 32
+"""So many of the secrets that were sent last are struck out wherever they come back."""
+QUOTED: Final = re.compile(r"\n|\s*b['\"]")
+"""Where the library's words on bad HTTP end, and what was received begins."""
 CERTIFICATE_AGAIN: Final = Seconds(10.0)
 """When a manager is asked again that could not be recognised."""
 RETRY_AFTER_MAX: Final = Seconds(60.0)
@@ -28,6 +41,10 @@ RETRY_AFTER_MAX: Final = Seconds(60.0)
 
 class Unsent(Retry):
     """Nothing of the call reached the manager: it may be sent again whatever it is."""
+
+
+class Broken(Retry):
+    """The connection broke before the answer came: what changes nothing may be asked again at once."""
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -75,6 +92,7 @@ class Wire:
         self._accept = accept
         self._tls = tls(settings)
         self._session: aiohttp.ClientSession | None = None
+        self._secrets: dict[str, Secret] = {}
 
     def __repr__(self) -> str:
         return f"Wire({self.base!r})"
@@ -87,6 +105,7 @@ class Wire:
 
     async def call(self, request: Request) -> Answer:
         """Send it once and return the answer. Raises Retry naming the manager; Unsent if it was never sent."""
+        self._remember(request)
         patience = request.timeout or self._settings.call_timeout_seconds
         failure: PortError
         try:
@@ -97,10 +116,10 @@ class Wire:
             failure = Unsent(f"the manager cannot be recognised: {error}", CERTIFICATE_AGAIN)
         except aiohttp.ClientConnectorError as error:
             failure = Unsent(str(error) or type(error).__name__)
-        except aiohttp.ClientResponseError as error:
-            failure = Retry(f"the answer is not HTTP: {error.message or type(error).__name__}")
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            failure = Retry(str(error) or type(error).__name__)
+        except (aiohttp.ServerDisconnectedError, OSError) as error:
+            failure = Broken(_reason(error))
+        except (aiohttp.ClientError, ValueError) as error:
+            failure = Retry(_reason(error))
         # Raised out here, unchained: the library's errors hold the request's headers, and with them the token.
         raise self.named(failure, request.secrets)
 
@@ -114,7 +133,10 @@ class Wire:
             timeout=aiohttp.ClientTimeout(total=patience),
         ) as response:
             headers = {name.lower(): text for name, text in response.headers.items()}
-            return Answer(response.status, await self._read(response), headers)
+            body = await self._read(response)
+            if response.status >= HTTPStatus.MULTIPLE_CHOICES:
+                body = _struck(body, tuple(self._secrets.values()))
+            return Answer(response.status, body, headers)
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
         chunks: list[bytes] = []
@@ -142,8 +164,59 @@ class Wire:
 
     def named(self, failure: PortError, secrets: Sequence[Secret] = ()) -> PortError:
         """Return the failure with the manager's address, which is where one looks first, and without secrets."""
-        failure.args = (f"{self.base}: {without(str(failure), secrets)}",)
+        failure.args = (f"{self.base}: {self.words(str(failure), secrets)}",)
         return failure
+
+    def words(self, text: str, secrets: Sequence[Secret] = ()) -> str:
+        """Return what somebody else said as it can be shown: without secrets, on one line, of bounded length."""
+        return legible(without(text, (*secrets, *self._secrets.values())))
+
+    # --- secrets
+
+    def _remember(self, request: Request) -> None:
+        for secret in (*request.secrets, *_proofs(request)):
+            self._secrets.pop(secret.reveal(), None)
+            self._secrets[secret.reveal()] = secret
+        while len(self._secrets) > SECRETS_MAX:
+            del self._secrets[next(iter(self._secrets))]
+
+
+def _proofs(request: Request) -> tuple[Secret, ...]:
+    """Return what a request proves its right by, without the word before it."""
+    shown = (text for name, text in request.headers.items() if name.lower() in PROOFS)
+    return tuple(Secret(text.rpartition(" ")[2]) for text in shown)
+
+
+def _struck(body: bytes, secrets: Sequence[Secret]) -> bytes:
+    """Return an error without secrets, before anybody can quote half of one. What is no error is left as it is."""
+    for secret in secrets:
+        for spelt in _spellings(secret):
+            body = body.replace(spelt, b"...")
+    return body
+
+
+def _spellings(secret: Secret) -> Iterator[bytes]:
+    """Return a secret as text and as JSON, of which some escape the slash too."""
+    if len(secret.reveal()) >= SECRET_LETTERS_MIN:
+        yield secret.reveal().encode()
+        escaped = json.dumps(secret.reveal())[1:-1]
+        yield escaped.encode()
+        yield escaped.replace("/", "\\/").encode()
+
+
+def _reason(error: Exception) -> str:
+    """Return what went wrong, without what was received: that may hold a token which nobody has used yet."""
+    match error:
+        case aiohttp.ClientResponseError():
+            return f"the answer is not HTTP: {QUOTED.split(error.message.strip(), 1)[0].rstrip(':')}"
+        case aiohttp.ClientPayloadError():
+            return "the answer broke off, or is spelt as no answer is"
+        case aiohttp.ServerDisconnectedError():
+            return "the connection was closed instead of an answer"
+        case OSError():
+            return error.strerror or type(error).__name__
+        case _:
+            return f"the call failed: {type(error).__name__}"
 
 
 def without(text: str, secrets: Sequence[Secret]) -> str:
@@ -152,3 +225,10 @@ def without(text: str, secrets: Sequence[Secret]) -> str:
         if secret.reveal():
             text = text.replace(secret.reveal(), "…")
     return text
+
+
+def legible(text: str) -> str:
+    """Return the text on one line, without what does something to a terminal, and no longer than it may be."""
+    printable = "".join(letter if letter.isprintable() else " " for letter in text[: WORDS_MAX * 4])
+    plain = " ".join(printable.split())
+    return plain if len(plain) <= WORDS_MAX else f"{plain[:WORDS_MAX]}…"

@@ -110,4 +110,5 @@ class NativeFabric:
             return decode(body)
         except native.BadMessage as error:
             unclear = Retry(f"the answer is not understood: {error}", native.BUG_AFTER)
-            raise self._wire.named(unclear) from error
+        # Raised out here, unchained: what is not understood may repeat the token.
+        raise self._wire.named(unclear)

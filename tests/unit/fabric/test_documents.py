@@ -43,6 +43,6 @@ def test_every_type_has_its_row() -> None:
 
 @pytest.mark.parametrize(("place", "kind"), [(0, Options), (1, ClusterOptions)])
 def test_the_settings_that_are_shown_can_be_read(place: int, kind: type[Options]) -> None:
-    (example,) = re.findall(r"^```yaml\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
+    example, *_ = re.findall(r"^```yaml\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
     settings = fabric.parse(example, "adapters.md")
     assert read_options(settings[place], kind).models

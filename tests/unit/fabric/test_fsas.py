@@ -326,10 +326,69 @@ def test_a_device_that_vanishes_is_not_shown_and_its_detach_is_done(tmp_path: Pa
         before = (await fabric.inventory()).free[ModelName("A100")]
         await server.manager.set_fault(Fault(Kind.VANISH, device=device.id))
         assert await there(fabric) == ()
-        gone = await ask(fabric.detach, msgspec.structs.replace(ORDER, device=device.id))
+        gone: Progress = Working()
+        while isinstance(gone, Working):
+            gone = await ask(fabric.detach, msgspec.structs.replace(ORDER, device=device.id))
         assert isinstance(gone, Done)
         assert gone.device == device.id
         assert (await fabric.inventory()).free[ModelName("A100")] == before
+
+    play(tmp_path, kind, scene)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_an_attach_takes_nothing_that_stands_there_for_what_came(tmp_path: Path, kind: str) -> None:
+    """A device of another model stands in another list: taken for the answer, it would be given back as wrong."""
+
+    async def scene(server: Server, fabric: Line) -> None:
+        first = await carefully_attached(server, fabric)
+        other = msgspec.structs.replace(ORDER, id=OrderID("o-2"), model=ModelName("H100"))
+        answer: Progress = Working()
+        while isinstance(answer, Working):
+            answer = await ask(fabric.attach, other)
+        assert isinstance(answer, Done), answer
+        assert {one.id for one in await there(fabric)} == {first.id, answer.device}
+
+    play(tmp_path, kind, scene, seconds=5.0)
+
+
+HICCUPS = (
+    Fault(Kind.STATUS, verb="inventory", times=3, status=500),
+    Fault(Kind.STATUS, verb="inventory", times=3, status=409),
+    Fault(Kind.STATUS, verb="inventory", times=3, status=429),
+    Fault(Kind.LOST, verb="inventory", times=3),
+)
+
+
+@pytest.mark.parametrize("hiccup", HICCUPS, ids=lambda one: f"{one.kind} {one.status}")
+@pytest.mark.parametrize("kind", TYPES)
+def test_a_manager_that_fails_now_and_then_shows_its_inventory(
+    tmp_path: Path, kind: str, hiccup: Fault
+) -> None:
+    """It takes a question for every machine: were none repeated, a large fabric would never be seen."""
+
+    async def scene(server: Server, fabric: Line) -> None:
+        fault = await server.manager.set_fault(hiccup)
+        assert {one.node for one in (await fabric.inventory()).machines} == {"n-1", "n-2"}
+        seen = server.manager.faults.get(fault.id)
+        assert seen is not None
+        assert seen.seen > hiccup.times
+
+    play(tmp_path, kind, scene)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_a_manager_that_wants_to_be_left_alone_is_not_asked_again_at_once(tmp_path: Path, kind: str) -> None:
+    async def scene(server: Server, fabric: Line) -> None:
+        fault = await server.manager.set_fault(
+            Fault(Kind.STATUS, verb="inventory", status=429, seconds=Seconds(7.0))
+        )
+        with pytest.raises(Retry, match="429") as raised:
+            await fabric.inventory()
+        assert raised.value.after == 7.0
+        seen = server.manager.faults.get(fault.id)
+        assert seen is not None
+        assert seen.seen == 1
 
     play(tmp_path, kind, scene)
 

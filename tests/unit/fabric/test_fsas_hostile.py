@@ -214,6 +214,55 @@ def test_no_answer_sends_us_anywhere_but_to_paths_of_the_manager(kind: str) -> N
     assert all(".." not in path and path.startswith(("/id_", "/fabric_m", "/cluster_m")) for path in asked)
 
 
+def test_a_list_without_end_does_not_become_questions_without_end() -> None:
+    endless = fsas.encode(
+        fsas.MachinesAnswer(
+            fsas.Machines(
+                tuple(fsas.Machine(f"m-{number}", 1, mach_name=f"n-{number}") for number in range(50_000))
+            )
+        )
+    )
+    asked: list[str] = []
+
+    def speaks(request: Request) -> Answer:
+        asked.append(request.path)
+        return Answer(200, endless) if request.path.startswith(f"{fsas.FM}?") else honest(request)
+
+    async def main() -> None:
+        async with adapter("fsas-fm", speaks) as fabric:
+            with pytest.raises(Retry, match="more than 2000 machines are shown"):
+                await fabric.inventory()
+
+    loop.run(main())
+    assert len(asked) == 2
+
+
+def test_a_managers_own_words_are_shown_on_one_line_and_not_at_length() -> None:
+    bad = fsas.CmDevice("GPU-2", fsas.ADD_FAILED, "no\n\x1b[2J" + "x" * 990, DETAIL)
+    worse = msgspec.structs.replace(DETAIL, res_uuid="88888888-2222-3333-4444-555555555555")
+    came = msgspec.structs.replace(
+        SPEC, devices=(*(SPEC.devices or ()), msgspec.structs.replace(bad, detail=worse))
+    )
+    sent: list[str] = []
+
+    def speaks(request: Request) -> Answer:
+        if "resize" in request.path:
+            sent.append(request.path)
+        if request.path.startswith(fsas.CM) and len(sent) == 1:
+            machine = fsas.CmMachine(MACHINE, "n-1", resspecs=(came,))
+            return Answer(200, fsas.encode(fsas.CmAnswer(fsas.CmTenant(fsas.CmCluster(machine)))))
+        return honest(request)
+
+    async def main() -> None:
+        async with adapter("fsas-cm", speaks) as fabric:
+            answer = await fabric.attach(msgspec.structs.replace(ORDER, device=PhysicalID("")))
+            assert isinstance(answer, Failed)
+            assert "did not come: no [2Jxxx" in answer.reason
+            assert answer.reason.isprintable()
+
+    loop.run(main())
+
+
 # --- a token that is refused
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from jackfield.fabric.http import ANSWER_BYTES_MAX, CERTIFICATE_AGAIN
+from jackfield.fabric.http import ANSWER_BYTES_MAX, CERTIFICATE_AGAIN, Broken
 from jackfield.fabric.native import NativeFabric
 from jackfield.model.fabric import Done, Inventory
 from jackfield.model.names import PhysicalID
@@ -100,7 +100,7 @@ def test_a_path_before_the_version_is_kept() -> None:
         ),
         (saying("SSH-2.0-OpenSSH_9.6\r\n\r\n"), Retry, "the answer is not HTTP: "),
         (saying("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"), Retry, ""),
-        (hanging_up, Retry, ""),
+        (hanging_up, Broken, ""),
     ],
 )
 def test_every_answer_becomes_one_of_the_ports_errors(

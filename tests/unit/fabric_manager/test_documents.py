@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jackfield.fabric_manager import durations, hardware
+from jackfield.fabric_manager import durations, hardware, scenario, wiring
 from jackfield.fabric_manager.faces import control, openapi, registry
 from jackfield.fabric_manager.faults import Fault, Kind
 
@@ -22,9 +22,11 @@ def settings(*kinds: type[msgspec.Struct]) -> list[str]:
     "name",
     [
         *settings(hardware.Lab, hardware.Machine, hardware.Batch, hardware.Switch, hardware.HostPort),
-        *settings(hardware.Attached, hardware.Limits, hardware.ScriptBackend),
+        *settings(hardware.Attached, hardware.Limits, wiring.Script, wiring.Pci, wiring.Place),
+        *settings(wiring.Qemu, wiring.Guest, wiring.Virtual),
         *settings(durations.Fixed, durations.Uniform, durations.Lognormal, durations.Exponential),
-        *("fixed", "uniform", "lognormal", "exponential"),
+        *settings(durations.Empirical, scenario.Scenario, scenario.Step),
+        *("fixed", "uniform", "lognormal", "exponential", "empirical", "none", "script", "pci", "qemu"),
     ],
 )
 def test_every_setting_is_explained(name: str) -> None:
@@ -38,7 +40,7 @@ def test_every_fault_and_face_has_a_row(word: str) -> None:
 
 def test_every_member_of_a_fault_that_can_be_set_is_named() -> None:
     row = next(line for line in PAGE.splitlines() if "`POST /manager/v1/faults`" in line)
-    assert set(re.findall(r'"(\w+)"', row)) == {*settings(Fault)} - {"id", "seen"}
+    assert set(re.findall(r'"(\w+)"', row)) == {*settings(Fault)} - {"seen", "since", "holds"}
 
 
 def test_every_call_of_the_extras_has_a_row() -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -11,15 +11,18 @@ import aiohttp
 import msgspec
 import pytest
 import trustme
+from aiohttp import web
 
 from jackfield.codec import native
-from jackfield.fabric_manager.faces import registry
+from jackfield.door import Patience
+from jackfield.fabric_manager.faces import Desk, registry
+from jackfield.fabric_manager.faces.native import Native
 from jackfield.fabric_manager.faults import Fault, Kind
 from jackfield.fabric_manager.server import BODY_BYTES_MAX, Gate, Server
 from jackfield.model.fabric import Done, Failed, Order, Progress, Working
 from jackfield.model.names import FabricName, Seconds
 from jackfield.ports import Fabric, Refused, Retry
-from unit.fabric_manager.lab import FABRIC, TOKEN, lab, line, order, serving
+from unit.fabric_manager.lab import FABRIC, TOKEN, lab, line, managing, order, serving
 
 PROOF = {"Authorization": f"Bearer {TOKEN.reveal()}"}
 ATTACH = native.path(FABRIC, "attach")
@@ -315,3 +318,69 @@ def test_an_id_placed_for_another_node_is_refused(tmp_path: Path) -> None:
             assert isinstance(await ended(fabric, order("p", node="nowhere")), Failed)
 
     served(tmp_path, play)
+
+
+# --- mistakes of ours
+
+
+class Mistaken(Native):
+    """A face with a mistake in it."""
+
+    prefixes = ("/mistaken",)
+
+    def routes(self, desk: Desk) -> Iterable[web.RouteDef]:
+        async def answer(_: web.Request) -> web.Response:
+            raise KeyError(desk.manager.name)
+
+        return (web.get("/mistaken", answer),)
+
+
+def test_a_mistake_of_ours_is_told_in_the_faces_words_and_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with (
+            managing(tmp_path, lab()) as manager,
+            Server(manager, (Mistaken(),), Gate(TOKEN)) as server,
+            aiohttp.ClientSession(server.url) as session,
+            session.get("/mistaken", headers=PROOF) as response,
+        ):
+            assert response.status == 500
+            told = msgspec.json.decode(await response.read(), type=native.Problem)
+            assert told.detail == "a mistake of the manager's: KeyError; its log says more"
+
+    asyncio.run(main())
+    assert "a mistake of ours in GET /mistaken" in caplog.text
+    assert "Traceback" in caplog.text
+
+
+class Talkative(Native):
+    """A face that says more than any socket holds."""
+
+    prefixes = ("/talkative",)
+
+    def routes(self, desk: Desk) -> Iterable[web.RouteDef]:
+        async def answer(_: web.Request) -> web.Response:
+            return web.Response(body=desk.manager.name.encode() * 16_000_000)
+
+        return (web.get("/talkative", answer),)
+
+
+def test_whoever_does_not_read_the_answer_is_cut_off(tmp_path: Path) -> None:
+    async def main() -> None:
+        gate = Gate(TOKEN, patience=Patience(read_seconds=0.1))
+        async with (
+            managing(tmp_path, lab()) as manager,
+            Server(manager, (Talkative(),), gate) as server,
+            connection(server) as (reader, writer),
+        ):
+            head = f"GET /talkative HTTP/1.1\r\nHost: x\r\nAuthorization: {PROOF['Authorization']}\r\n\r\n"
+            writer.write(head.encode())
+            assert b"200" in await reader.readline()
+            inside = server._runner.server  # noqa: SLF001 - who is connected
+            assert inside is not None
+            async with asyncio.timeout(60.0):
+                while inside.connections:  # noqa: ASYNC110 - nobody tells
+                    await asyncio.sleep(0.05)  # noqa: TID251 - the server's time is real
+
+    asyncio.run(main())

@@ -22,7 +22,10 @@ ORDERS = (400, pytest.param(10_000, marks=pytest.mark.slow))
 DEVICES = 60
 TROUBLES = (
     Fault(Kind.FAIL, likely=0.2),
+    Fault(Kind.HANG, likely=0.05, seconds=Seconds(5.0)),
+    Fault(Kind.PRETEND, likely=0.05),
     Fault(Kind.WRONG, likely=0.2),
+    Fault(Kind.SWAP, likely=0.1),
     Fault(Kind.LOST, likely=0.05),
     Fault(Kind.LATE, likely=0.05, seconds=Seconds(2.0)),
     Fault(Kind.STATUS, likely=0.03, status=500),

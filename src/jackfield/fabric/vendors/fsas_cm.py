@@ -82,6 +82,13 @@ class _There(msgspec.Struct, frozen=True):
         return self.device.status_reason or self.status
 
 
+class _Before(msgspec.Struct, frozen=True):
+    """A machine in which nothing is under way: the spec that is to count one more, and all that stands there."""
+
+    spec: fsas.CmSpec
+    there: frozenset[PhysicalID]
+
+
 class FsasClusterManager:
     """One process's line to a Cluster Manager."""
 
@@ -150,7 +157,8 @@ class FsasClusterManager:
         path = fsas.cm_machine_path(self._site.options.tenant, self._cluster, place.machine)
         machine = await self._site.client.read(path, fsas.cm_machine)
         if machine.uuid.lower() != place.machine.lower():
-            raise Retry(f"{self._site.wire.base}: the answer is not about machine {place.machine}")
+            wrong = Retry(f"the answer is not about machine {place.machine}")
+            raise self._site.wire.named(wrong)
         return tuple(one for one in machine.resspecs or () if one.type in self._site.options.kinds)
 
     async def _on(self, order: Order, device: PhysicalID) -> bool:
@@ -167,28 +175,28 @@ class FsasClusterManager:
         asked = site.clock.now()
         place = await site.place(order.node)
         if place is None:
-            return Failed(f"{site.wire.base}: fabric {site.name} has no machine {order.node}")
+            return site.failed(f"fabric {site.name} has no machine {order.node}")
         async with site.turn(place, asked) as until:
-            spec = await self._unmoved(place, order, until)
-            if isinstance(spec, Failed):
-                return spec
+            before = await self._unmoved(place, order, until)
+            if isinstance(before, Failed):
+                return before
+            spec = before.spec
             wanted = spec.device_count + 1
             if spec.max_resspec_count and wanted > spec.max_resspec_count:
                 most = spec.max_resspec_count
                 return Failed(
                     f"{site.wire.base}: {order.node} may have {most} of {order.model}, and has them"
                 )
-            return await self._increase(place, order, spec, until)
+            return await self._increase(place, order, before, until)
 
-    async def _unmoved(self, place: Place, order: Order, until: Seconds) -> fsas.CmSpec | Failed:
+    async def _unmoved(self, place: Place, order: Order, until: Seconds) -> _Before | Failed:
         """Return the spec when nothing is under way in it; what failed to come is taken off its count first."""
 
-        async def look() -> fsas.CmSpec | Failed | None:
-            spec = _spec(await self._specs(place), order)
+        async def look() -> _Before | Failed | None:
+            specs = await self._specs(place)
+            spec = _spec(specs, order)
             if spec is None:
-                return Failed(
-                    f"{self._site.wire.base}: machine {place.machine} has no spec for {order.model}"
-                )
+                return self._site.failed(f"machine {place.machine} has no spec for {order.model}")
             failed = [
                 one for one in _devices((spec,)) if one.status == fsas.ADD_FAILED and one.device.device_id
             ]
@@ -196,16 +204,15 @@ class FsasClusterManager:
                 if self._ours(one) and _settled(spec):
                     await self._post(place, _removal(one), until)
                     return None
-            return spec if _settled(spec) else None
+            return _Before(spec, frozenset(one.id for one in _devices(specs))) if _settled(spec) else None
 
-        found: fsas.CmSpec | Failed | None = await self._site.until(look, until)
+        found: _Before | Failed | None = await self._site.until(look, until)
         if found is None:
             raise Retry(f"{place.node} is being changed by somebody else; nothing was sent")
         return found
 
-    async def _increase(self, place: Place, order: Order, spec: fsas.CmSpec, until: Seconds) -> Progress:
-        site = self._site
-        before = {one.id for one in _devices((spec,))}
+    async def _increase(self, place: Place, order: Order, before: _Before, until: Seconds) -> Progress:
+        site, spec = self._site, before.spec
         count = spec.device_count + 1
         sent = await self._post(place, fsas.Resize(fsas.Increase(spec.spec_uuid, count)), until)
         if isinstance(sent, Declined):
@@ -213,8 +220,10 @@ class FsasClusterManager:
         deadline = site.effect_by(until)
 
         async def look() -> _There | None:
-            new = [one for one in _devices(await self._specs(place)) if one.id not in before]
-            return next((one for one in new if one.attached or one.status == fsas.ADD_FAILED), None)
+            new = [one for one in _devices(await self._specs(place)) if one.id not in before.there]
+            ended = [one for one in new if one.attached or one.status == fsas.ADD_FAILED]
+            meant = [one for one in ended if one.spec.spec_uuid == spec.spec_uuid]
+            return next(iter(meant or ended), None)
 
         came = await site.until(look, deadline)
         if came is None:
@@ -230,7 +239,7 @@ class FsasClusterManager:
         if came.status == fsas.ADD_FAILED:
             wrong = f"device {came.id} did not come: {came.reason}"
         elif came.model != order.model:
-            wrong = f"the manager attached {came.id} of model {came.model!r} instead of {order.model}"
+            wrong = f"the manager attached {came.id} of model {came.model!r:.100} instead of {order.model}"
         elif detail is not None and fsas.critical(detail.res_op_status):
             wrong = f"device {came.id} is in a critical state (res_op_status {detail.res_op_status!r})"
         if not wrong:
@@ -242,7 +251,7 @@ class FsasClusterManager:
             if isinstance(back, Failed)
             else "; it was taken back"
         )
-        return Failed(f"{self._site.wire.base}: {wrong}{left}")
+        return self._site.failed(f"{wrong}{left}")
 
     # --- detaching
 
@@ -251,8 +260,8 @@ class FsasClusterManager:
         place = await self._site.place(order.node)
         if place is None or not order.device:
             return Done(order.device)  # nothing of it can be attached
-        if await self._there(place, order.device) is None:
-            return Done(order.device)
+        if self._site.busy(place) and await self._there(place, order.device) is None:
+            return Done(order.device)  # for that, nobody need wait
         async with self._site.turn(place, asked) as until:
             there = await self._ready(place, order.device, until)
             return there if isinstance(there, Done) else await self._take(place, there, until)
@@ -281,9 +290,7 @@ class FsasClusterManager:
         """Have the manager take back this very device; believed when the machine does not show it any more."""
         site = self._site
         if not there.device.device_id:
-            return Failed(
-                f"{site.wire.base}: the manager gives device {there.id} no device_id to remove it by"
-            )
+            return site.failed(f"the manager gives device {there.id} no device_id to remove it by")
         sent = await self._post(place, _removal(there), until)
         deadline = site.effect_by(until)
         if isinstance(sent, Declined):
@@ -293,14 +300,14 @@ class FsasClusterManager:
             return end
         if isinstance(sent, Declined | Unknown):
             return Failed(sent.reason)
-        return Failed(f"{site.wire.base}: {there.id} was given back, but {place.node} still shows it")
+        return site.failed(f"{there.id} was given back, but {place.node} still shows it")
 
     async def _taken(self, place: Place, before: _There) -> Done | Failed | None:
         there = next((one for one in _devices(await self._specs(place)) if one.id == before.id), None)
         if there is None:
             return before.done
         if there.status == fsas.REMOVE_FAILED and before.status != fsas.REMOVE_FAILED:
-            return Failed(f"{self._site.wire.base}: device {there.id} did not come off: {there.reason}")
+            return self._site.failed(f"device {there.id} did not come off: {there.reason}")
         return None
 
     async def _post(self, place: Place, resize: fsas.Resize, until: Seconds) -> Sent:

@@ -98,7 +98,8 @@ class FsasFabricManager:
         shown = await self._site.client.read(path, fsas.machines)
         machine = next((one for one in shown if one.mach_uuid.lower() == place.machine.lower()), None)
         if machine is None:
-            raise Retry(f"{self._site.wire.base}: the answer is not about machine {place.machine}")
+            wrong = Retry(f"the answer is not about machine {place.machine}")
+            raise self._site.wire.named(wrong)
         return tuple(one for one in machine.resources or () if one.res_type in self._site.options.kinds)
 
     async def _on(self, order: Order, device: PhysicalID) -> bool:
@@ -115,7 +116,7 @@ class FsasFabricManager:
         asked = site.clock.now()
         place = await site.place(order.node)
         if place is None:
-            return Failed(f"{site.wire.base}: fabric {site.name} has no machine {order.node}")
+            return site.failed(f"fabric {site.name} has no machine {order.node}")
         async with site.turn(place, asked) as until:
             before = {one.res_uuid for one in await site.insisted(lambda: self._resources(place), until)}
             body = fsas.attachment(self._tenant, place.machine, order.type, order.model)
@@ -144,7 +145,9 @@ class FsasFabricManager:
         """Keep the device, or give back what cannot serve: left there, each new order would bring one more."""
         wrong = ""
         if (came.res_type, came.model) != (order.type, order.model):
-            wrong = f"the manager attached {came.res_uuid} of model {came.model!r} instead of {order.model}"
+            wrong = (
+                f"the manager attached {came.res_uuid} of model {came.model!r:.100} instead of {order.model}"
+            )
         elif fsas.critical(came.res_op_status):
             wrong = f"device {came.res_uuid} is in a critical state (res_op_status {came.res_op_status!r})"
         if not wrong:
@@ -156,7 +159,7 @@ class FsasFabricManager:
             if isinstance(back, Failed)
             else "; it was taken back"
         )
-        return Failed(f"{self._site.wire.base}: {wrong}{left}")
+        return self._site.failed(f"{wrong}{left}")
 
     # --- detaching
 
@@ -165,8 +168,8 @@ class FsasFabricManager:
         place = await self._site.place(order.node)
         if place is None or not order.device:
             return Done(order.device)  # nothing of it can be attached
-        if await self._there(place, order.device) is None:
-            return Done(order.device)
+        if self._site.busy(place) and await self._there(place, order.device) is None:
+            return Done(order.device)  # for that, nobody need wait
         async with self._site.turn(place, asked) as until:
             there = await self._site.insisted(lambda: self._there(place, order.device), until)
             return Done(order.device) if there is None else await self._take(place, there, until)
@@ -190,9 +193,7 @@ class FsasFabricManager:
         if gone is not None:
             return gone
         if isinstance(sent, Accepted):
-            return Failed(
-                f"{site.wire.base}: {device.res_uuid} was given back, but {place.node} still shows it"
-            )
+            return site.failed(f"{device.res_uuid} was given back, but {place.node} still shows it")
         return Failed(sent.reason)
 
     async def _gone(self, place: Place, device: fsas.Resource) -> Done | None:

@@ -11,11 +11,13 @@ A face translates: HTTP in its own words to calls of `Manager`, and back. It has
   of `ports` behind it, if there is one. Handlers raise `ports.PortError` or `Trouble`; the server does the rest.
 
 A handler reads its body by `desk.body(request)`, which is bounded in size and time, and then says once what the call
-is about by `desk.meet(request, Call(…))`: there faults strike. It asks `desk.manager`, whose answers are on disk before
-they are given. Order ids are the face's own: one without ids makes them (`NAME/…`, so that no two faces make the same),
-and finds them again by `manager.books.holder(device)`. `manager.settle` waits for an order, for faces that answer when
-the work is done. What a face must remember across restarts (tasks, reservations, sessions) it notes by
-`manager.store.note(name, key, value)`, and awaits `manager.store.committed()` before it answers.
+is about by `desk.meet(request, Call(…))`: there faults strike. While `manager.faults.suspended` (work is stopped until
+an operator clears that fault), `meet` answers 409; a face with words of its own for that asks first. It asks
+`desk.manager`, whose answers are on disk before they are given. Order ids are the face's own: one without ids makes
+them (`NAME/…`, so that no two faces make the same), and finds them again by `manager.books.holder(device)`; those that
+ended are forgotten some day. `manager.settle` waits for an order, for faces that answer when the work is done. What a
+face must remember across restarts (tasks, reservations, sessions) it notes by `manager.store.note(name, key, value)`,
+and awaits `manager.store.committed()` before it answers.
 
 `registry.py` lists them. Knows HTTP. Must not know any one face.
 """

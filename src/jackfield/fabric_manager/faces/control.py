@@ -127,9 +127,7 @@ class _Calls:
         manager = self._manager
         inventory = await manager.inventory(OWNER)
         entries = (manager.books.holder(device) for device in manager.hardware.devices)
-        held = tuple(
-            Held(one.device, one.order.node, one.owner, one.order.id, one.state) for one in entries if one
-        )
+        held = tuple(Held(one.device, one.node, one.owner, one.order.id, one.state) for one in entries if one)
         return _answer(Shown(inventory, held, tuple(manager.faults), manager.store.last_event()))
 
     async def events(self, request: web.Request) -> web.Response:
@@ -180,7 +178,7 @@ class _Calls:
     async def _read(self, request: web.Request, kind: type[T]) -> T:
         try:
             return msgspec.json.decode(await self._desk.body(request), type=kind)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise Bug(f"the request is not understood: {error}") from error
 
 

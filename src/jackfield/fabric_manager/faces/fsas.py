@@ -22,6 +22,7 @@ from aiohttp import web
 
 from jackfield.codec import fsas
 from jackfield.fabric.settings import Secret
+from jackfield.fabric_manager import past
 from jackfield.fabric_manager.faces import Desk, Trouble, bearer
 from jackfield.fabric_manager.faults import Call
 from jackfield.fabric_manager.manager import Manager
@@ -164,6 +165,8 @@ class Named:
 
     def __init__(self, manager: Manager) -> None:
         fabric = manager.name
+        self.fabric = str(uuid.uuid5(NAMES, fabric))
+        self._faults = manager.faults
         self.uuids: dict[NodeName, str] = {
             node: machine.labels.get(MACHINE_LABEL) or str(uuid.uuid5(NAMES, f"{fabric}/machine/{node}"))
             for node, machine in manager.hardware.machines.items()
@@ -181,6 +184,8 @@ class Named:
         found = self.nodes.get(request.match_info["machine"].lower())
         if found is None:
             raise Trouble(HTTPStatus.NOT_FOUND, f"there is no machine {request.match_info['machine']}")
+        if request.method == "GET" and self._faults.cut(found):
+            raise Trouble(HTTPStatus.SERVICE_UNAVAILABLE, f"machine {found} cannot be reached")
         return found
 
 
@@ -224,7 +229,8 @@ class _FabricManager:
     async def machines(self, request: web.Request) -> web.Response:
         await self._desk.meet(request, Call(FACE, "inventory"))
         tenant = request.query.get("tenant_uuid", "")
-        shown = tuple(self._machine(node, tenant, ()) for node in self._named.uuids)
+        nodes = [one.node for one in (await self._manager.inventory(FACE)).machines]
+        shown = tuple(self._machine(node, tenant, ()) for node in nodes)
         return _json(fsas.MachinesAnswer(fsas.Machines(shown)))
 
     async def machine(self, request: web.Request) -> web.Response:
@@ -263,7 +269,7 @@ class _FabricManager:
         device = self._named.devices.get(asked.res_uuid, PhysicalID(""))
         await self._desk.meet(request, Call(FACE, "detach", device, node))
         holder = self._manager.books.holder(device)
-        if holder is None or holder.order.node != node:
+        if holder is None or holder.node != node:
             raise Trouble(HTTPStatus.NOT_FOUND, f"machine {node} has no resource {asked.res_uuid}")
         if holder.owner != FACE:
             raise Trouble(HTTPStatus.FORBIDDEN, f"resource {asked.res_uuid} was attached by {holder.owner}")
@@ -306,7 +312,7 @@ class _FabricManager:
         return fsas.Machine(
             mach_uuid=self._named.uuids[node],
             fabric_id=FABRIC_ID,
-            fabric_uuid=str(uuid.uuid5(NAMES, self._manager.name)),
+            fabric_uuid=self._named.fabric,
             mach_name=node,
             tenant_uuid=tenant,
             resources=resources,
@@ -334,6 +340,7 @@ class _ClusterManager:
         self._manager = desk.manager
         self._named = Named(desk.manager)
         self._writing: dict[NodeName, asyncio.Lock] = {}
+        self._specs: dict[tuple[NodeName, ModelName], str] = {}
         self._ordered: dict[OrderID, tuple[NodeName, str]] = {
             OrderID(key): msgspec.json.decode(text, type=tuple[NodeName, str])
             for key, text in self._manager.store.notes(FACE).items()
@@ -357,7 +364,7 @@ class _ClusterManager:
         node = self._named.node(request)
         await self._desk.meet(request, Call(FACE, "inventory", node=node))
         tenant, cluster = request.match_info["tenant"], request.match_info["cluster"]
-        specs = tuple(self._spec(node, model) for model in self._named.kinds)
+        specs = tuple(self._spec(node, model, self._listed(node, model)) for model in self._named.kinds)
         machine = fsas.CmMachine(self._named.uuids[node], node, "ACTIVE", "", specs)
         await self._manager.store.committed()
         return _json(fsas.CmAnswer(fsas.CmTenant(fsas.CmCluster(machine, cluster), tenant)))
@@ -402,7 +409,7 @@ class _ClusterManager:
             device = self._named.serials[serial]
             await self._desk.meet(request, Call(FACE, "detach", device, node))
             holder = self._manager.books.holder(device)
-            if holder is not None and holder.order.node == node and holder.owner != FACE:
+            if holder is not None and holder.node == node and holder.owner != FACE:
                 raise Trouble(HTTPStatus.FORBIDDEN, f"device {serial} was attached by {holder.owner}")
             for entry in self._entries(node, spec.model):
                 if entry.device == device:
@@ -416,10 +423,14 @@ class _ClusterManager:
         return found
 
     def _spec_uuid(self, node: NodeName, model: ModelName) -> str:
-        return str(uuid.uuid5(NAMES, f"{self._manager.name}/spec/{node}/{model}"))
+        known = self._specs.get((node, model))
+        if known is None:
+            known = str(uuid.uuid5(NAMES, f"{self._manager.name}/spec/{node}/{model}"))
+            self._specs[node, model] = known
+        return known
 
-    def _spec(self, node: NodeName, model: ModelName) -> fsas.CmSpec:
-        entries = self._entries(node, model)
+    def _spec(self, node: NodeName, model: ModelName, listed: tuple[Entry, ...] | None = None) -> fsas.CmSpec:
+        entries = listed if listed is not None else self._entries(node, model)
         return fsas.CmSpec(
             spec_uuid=self._spec_uuid(node, model),
             type=self._named.kinds[model],
@@ -431,12 +442,19 @@ class _ClusterManager:
 
     def _entries(self, node: NodeName, model: str) -> tuple[Entry, ...]:
         """Return what holds a device of a model on a machine, and what failed to and was not removed yet."""
-        books, hardware = self._manager.books, self._manager.hardware
-        held = [books.holder(device) for device, one in hardware.devices.items() if one.batch.model == model]
-        live = [one for one in held if one is not None and one.order.node == node]
+        books, devices = self._manager.books, self._manager.hardware.devices
+        live = [one for one in books.on(node) if devices[one.device].batch.model == model]
         noted = (books.find(order) for order, place in self._ordered.items() if place == (node, model))
         failed = [one for one in noted if one and one.state is State.ENDED and not one.closed and one.device]
         return (*live, *failed)
+
+    def _listed(self, node: NodeName, model: ModelName) -> tuple[Entry, ...]:
+        """Return the same as it is shown, which may be old."""
+        entries = self._entries(node, model)
+        if not self._manager.faults.stale(FACE):
+            return entries
+        shown = self._manager.books.shown(FACE, self._manager.clock.now())
+        return past.listed(entries, shown, node, model)
 
     def _note(self, order: OrderID, place: tuple[NodeName, str]) -> None:
         self._ordered[order] = place

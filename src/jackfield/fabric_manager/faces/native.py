@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from http import HTTPStatus
 from typing import Final
 
+import msgspec
 from aiohttp import web
 
 from jackfield.codec import native
@@ -106,7 +107,7 @@ def _order(body: bytes) -> Order:
 def problem(trouble: Trouble) -> web.Response:
     """Return an error as RFC 9457 spells it."""
     if trouble.cause is not None:
-        told = native.problem(trouble.cause)
+        told = msgspec.structs.replace(native.problem(trouble.cause), status=trouble.status)
     else:
         told = native.Problem(
             f"{native.TYPES}http",

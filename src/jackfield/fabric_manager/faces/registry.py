@@ -6,9 +6,18 @@ from typing import Final
 from jackfield.fabric_manager.faces import Face
 from jackfield.fabric_manager.faces.control import Control
 from jackfield.fabric_manager.faces.fsas import Fsas
+from jackfield.fabric_manager.faces.liqid import Liqid
 from jackfield.fabric_manager.faces.native import Native
+from jackfield.fabric_manager.faces.nec import Nec
+from jackfield.fabric_manager.faces.redfish import Redfish
 
-FACES: Final[Mapping[str, Callable[[], Face]]] = {"native": Native, "fsas": Fsas}
+FACES: Final[Mapping[str, Callable[[], Face]]] = {
+    "native": Native,
+    "fsas": Fsas,
+    "nec": Nec,
+    "redfish": Redfish,
+    "liqid": Liqid,
+}
 """The faces that an operator can choose from."""
 
 

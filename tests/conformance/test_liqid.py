@@ -1,0 +1,43 @@
+"""The adapter for Liqid's Director keeps every promise of the port, over HTTP, against our manager's face of it."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from jackfield.fabric import Line
+from jackfield.fabric_manager.durations import Distribution, Fixed, Uniform
+from jackfield.model.fabric import Traits
+from jackfield.model.names import ModelName, NodeName, Seconds
+from jackfield.testing import fabric as conformance
+from unit.fabric.liqid_bench import line, serving
+from unit.fabric_manager.lab import FABRIC
+
+TRAITS = Traits(knows_orders=False)
+DURATIONS: tuple[Distribution, ...] = (Fixed(), Fixed(Seconds(5.0)), Uniform(Seconds(1.0), Seconds(9.0)))
+
+
+@pytest.mark.parametrize("duration", DURATIONS, ids=["at once", "fixed", "uniform"])
+@pytest.mark.parametrize("row", conformance.rows(TRAITS), ids=str)
+def test_the_adapter_keeps_its_promises(tmp_path: Path, row: conformance.Row, duration: Distribution) -> None:
+    async def main() -> None:
+        async with AsyncExitStack() as stack:
+            server = await stack.enter_async_context(serving(tmp_path, duration))
+
+            def connect() -> Line:
+                made = line(server.url, server.manager.clock)
+                stack.push_async_exit(made)
+                return made
+
+            bench = conformance.Bench(
+                connect=connect,
+                clock=server.manager.clock,
+                fabric=FABRIC,
+                nodes=(NodeName("n-1"), NodeName("n-2")),
+                plenty=ModelName("A100"),
+                scarce=ModelName("H100"),
+            )
+            await row.run(bench)
+
+    asyncio.run(main())
