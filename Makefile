@@ -17,11 +17,15 @@ PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_D
 USER_STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 CLIENTS_STAMP := $(VENV)/.installed-clients
+JUDGES_STAMP := $(VENV)/.installed-judges
+ATTACKERS_STAMP := $(VENV)/.installed-attackers
 DEV_GROUP := import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["dev"], sep="\n")
 CLIENTS_GROUP := $(subst "dev","clients",$(DEV_GROUP))
+JUDGES_GROUP := $(subst "dev","judges",$(DEV_GROUP))
+ATTACKERS_GROUP := $(subst "dev","attackers",$(DEV_GROUP))
 SAY := printf '\n==> %s\n'
 
-.PHONY: help setup setup-dev demo test coverage check check-format check-lint check-types check-imports check-shape golden bench bench-allocator bench-real oracle oracle-long real real-long clients fuzz fuzz-api clean
+.PHONY: help setup setup-dev demo test coverage check check-format check-lint check-types check-imports check-shape golden bench bench-allocator bench-fabric bench-real oracle oracle-long storm real real-long guests clients judges fuzz fuzz-api fuzz-fabric clean
 # Steps share two cores and one screen; `make -k check` shows all that is wrong, not only the first.
 .NOTPARALLEL:
 
@@ -80,6 +84,10 @@ bench-allocator: $(DEV_STAMP) ## our allocator and Kubernetes' own on the same c
 	@$(SAY) 'benchmark: bench/allocator.py'
 	@$(RUN) bench/allocator.py
 
+bench-fabric: $(DEV_STAMP) ## orders a second at the fabric manager, by each protocol and each adapter; two minutes
+	@$(SAY) 'benchmark: bench/fabric_manager.py'
+	@PYTHONPATH=tests $(RUN) bench/fabric_manager.py
+
 bench-real: $(DEV_STAMP) ## what it costs on a real control plane: about fifteen minutes; needs Go
 	@$(SAY) 'benchmark: bench/real_cluster.py'
 	@PYTHONPATH=tests $(RUN) bench/real_cluster.py
@@ -96,6 +104,12 @@ oracle-long: $(DEV_STAMP) ## the same with 20,000 allocations and 20,000 selecto
 	@$(SAY) 'oracle, the long form'
 	@PYTHONPATH=tests $(RUN) -m oracle.run --allocations 20000 --expressions 20000
 
+storm: $(DEV_STAMP) ## 10,000 orders to fabric managers that fail and are killed, as is the operator; twenty minutes
+	@$(SAY) 'a storm'
+	@PYTHONPATH=tests $(RUN) -m storm.run --kind native --kind fsas-fm --only scaler --only operator --manager-lives 10 --operator-lives 60
+	@$(SAY) 'other managers, each in a small one'
+	@$(RUN) -m pytest -q -m slow tests/storm
+
 real: $(DEV_STAMP) ## tests on a real Kubernetes control plane; needs Go, and ten minutes the first time
 	@$(SAY) 'a real control plane'
 	@tools/kube/build >/dev/null
@@ -106,9 +120,18 @@ real-long: $(DEV_STAMP) ## those of them that take minutes
 	@tools/kube/build >/dev/null
 	@$(RUN) -m pytest -q -m slow tests/real
 
+guests: $(DEV_STAMP) ## devices plugged into guests of QEMU; needs qemu-system-x86_64 and a Debian kernel
+	@$(SAY) 'guests of QEMU'
+	@tools/guest/build >/dev/null
+	@$(RUN) -m pytest -q tests/guests
+
 clients: $(CLIENTS_STAMP) ## other people's Python clients on the embedded API; installs 150 MB of them first
 	@$(SAY) "other people's clients"
 	@$(RUN) -m pytest -q -W default tests/clients
+
+judges: $(JUDGES_STAMP) ## other people's Redfish clients and validators on our fabric manager; installs 30 MB of them first, needs curl
+	@$(SAY) "other people's judges"
+	@$(RUN) -m pytest -q -W default tests/judges
 
 fuzz: $(DEV_STAMP) ## 100,000 spoilt lines through the machine interface
 	@$(SAY) 'spoilt lines'
@@ -117,6 +140,12 @@ fuzz: $(DEV_STAMP) ## 100,000 spoilt lines through the machine interface
 fuzz-api: $(DEV_STAMP) ## 100,000 spoilt calls to the embedded API, and 5,000 over its socket
 	@$(SAY) 'spoilt calls'
 	@PYTHONPATH=tests $(RUN) -m hostile.fuzz
+
+fuzz-fabric: $(ATTACKERS_STAMP) ## 100,000 hostile answers for each fabric adapter, as many requests to the manager; an hour
+	@$(SAY) 'hostile managers, hostile callers'
+	@PYTHONPATH=tests $(RUN) -m hostile.fabrics.fuzz
+	@$(SAY) 'schemathesis'
+	@PYTHONPATH=tests $(RUN) -m hostile.fabrics.described
 
 clean: ## remove .venv, caches and builds
 	rm -rf $(VENV) dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
@@ -140,4 +169,16 @@ $(CLIENTS_STAMP): $(DEV_STAMP)
 	@$(SAY) "other people's clients of Kubernetes"
 	@$(RUN) -c '$(CLIENTS_GROUP)' >$(VENV)/clients-requirements.txt
 	@$(PIP) --requirement $(VENV)/clients-requirements.txt
+	@touch $@
+
+$(JUDGES_STAMP): $(DEV_STAMP)
+	@$(SAY) "other people's clients and validators of Redfish"
+	@$(RUN) -c '$(JUDGES_GROUP)' >$(VENV)/judges-requirements.txt
+	@$(PIP) --requirement $(VENV)/judges-requirements.txt
+	@touch $@
+
+$(ATTACKERS_STAMP): $(DEV_STAMP)
+	@$(SAY) "other people's attackers"
+	@$(RUN) -c '$(ATTACKERS_GROUP)' >$(VENV)/attackers-requirements.txt
+	@$(PIP) --requirement $(VENV)/attackers-requirements.txt
 	@touch $@
