@@ -171,6 +171,11 @@ class Shelf:
         missing = self.view.missing_since(resource) != NEVER
         if missing or room.vanished(self.view, resource.device, self.policy):
             return Closed("its manager does not show it any more")
+        physical = self.view.physical(resource.device)
+        if physical is not None and not physical.healthy:
+            return Closed(
+                "its manager calls it unhealthy"
+            )  # whoever has it keeps it; nobody else is given it
         if _may_move(self.view, resource, model):
             assert resource.device is not None
             # What could not be attached elsewhere now is not offered there either: it would be moved for nothing.
