@@ -15,8 +15,9 @@ from jackfield.codec import fsas
 from jackfield.fabric import tokens
 from jackfield.fabric.http import Answer, Broken, Request, Unsent, Wire
 from jackfield.fabric.settings import BadFabric, FabricSettings, Secret, options
+from jackfield.fabric.sights import Sights
 from jackfield.model.fabric import FabricDevice, Failed, Inventory, Machine, Traits
-from jackfield.model.names import FabricName, ModelName, NodeName, PhysicalID, Seconds
+from jackfield.model.names import FabricName, ModelName, NodeName, Seconds
 from jackfield.ports import Clock, PortError, Refused, Retry
 
 T = TypeVar("T")
@@ -274,7 +275,6 @@ class Site:
         self._machines: dict[str, asyncio.Lock] = {}
         self._jobs = asyncio.Semaphore(found.jobs)
         self._sights = Sights(clock)
-        self._shown: Inventory | None = None
         self._places: dict[NodeName, Place] = {}
         self._places_until = Seconds(float("-inf"))
 
@@ -328,11 +328,8 @@ class Site:
         devices = tuple(device for one in found for device in one.devices)
         if len({one.id for one in devices}) < len(devices):
             raise Retry(f"{self.wire.base}: a device is shown twice; it may be moving")
-        machines, devices = self._sights.dated(found)
-        shown = Inventory(self.name, self.options.traits, machines, devices, free)
-        if shown != self._shown:
-            self._shown = shown
-        return self._shown
+        machines = tuple(Machine(one.place.node, one.slots) for one in found)
+        return self._sights.shown(Inventory(self.name, self.options.traits, machines, devices, free))
 
     async def _free(self, places: tuple[Place, ...]) -> dict[ModelName, int]:
         if not places:
@@ -413,32 +410,6 @@ class Site:
                 if self.clock.now() + POLL > until:
                     raise
                 await self.clock.sleep(max(POLL, min(error.after, BACK_OFF_MAX)))
-
-
-class Sights:
-    """Since when what stands where, as far as this process has seen: managers do not say."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._devices: dict[tuple[NodeName, PhysicalID], Seconds] = {}
-        self._machines: dict[NodeName, tuple[frozenset[PhysicalID], Seconds]] = {}
-
-    def dated(self, found: tuple[Found, ...]) -> tuple[tuple[Machine, ...], tuple[FabricDevice, ...]]:
-        """Return machines and devices with since when each is as it is; a new process begins to count anew."""
-        now = self._clock.now()
-        seen: dict[tuple[NodeName, PhysicalID], Seconds] = {}
-        standing: dict[NodeName, tuple[frozenset[PhysicalID], Seconds]] = {}
-        machines, devices = [], []
-        for one in found:
-            node, ids = one.place.node, frozenset(device.id for device in one.devices)
-            known = self._machines.get(node)
-            standing[node] = known = (ids, now) if known is None or known[0] != ids else known
-            machines.append(Machine(node, one.slots, known[1]))
-            for device in one.devices:
-                since = seen[node, device.id] = self._devices.get((node, device.id), now)
-                devices.append(msgspec.structs.replace(device, since=since))
-        self._devices, self._machines = seen, standing
-        return tuple(machines), tuple(devices)
 
 
 async def _all(work: list[Coroutine[object, object, T]]) -> tuple[T, ...]:

@@ -330,14 +330,6 @@ class Shown(msgspec.Struct, frozen=True):
         """Return what stands on a node."""
         return frozenset(one.id for one in self.devices.values() if one.node == node)
 
-    def standing(self) -> dict[NodeName, frozenset[PhysicalID]]:
-        """Return what stands on each node."""
-        found: dict[NodeName, list[PhysicalID]] = {node: [] for node in self.places}
-        for one in self.devices.values():
-            if one.node:
-                found[one.node].append(one.id)
-        return {node: frozenset(ids) for node, ids in found.items()}
-
 
 class Site:
     """One group of a Director, and what it shows."""

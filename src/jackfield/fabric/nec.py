@@ -15,9 +15,9 @@ import msgspec
 from jackfield.codec import nec
 from jackfield.fabric.http import Answer, Request, Unsent, Wire
 from jackfield.fabric.settings import BadFabric, FabricSettings, Secret, Token, faults, options, token
-from jackfield.model.fabric import FabricDevice, Machine, Traits
+from jackfield.model.fabric import FabricDevice, Traits
 from jackfield.model.names import FabricName, ModelName, NodeName, PhysicalID, Seconds
-from jackfield.ports import Clock, PortError, Refused, Retry
+from jackfield.ports import PortError, Refused, Retry
 
 T = TypeVar("T")
 
@@ -273,14 +273,6 @@ class Shown(msgspec.Struct, frozen=True):
         """Return what stands on a node."""
         return frozenset(one.id for one in self.devices.values() if one.node == node)
 
-    def standing(self) -> dict[NodeName, frozenset[PhysicalID]]:
-        """Return what stands on each node."""
-        found: dict[NodeName, list[PhysicalID]] = {one.node: [] for one in self.places}
-        for one in self.devices.values():
-            if one.node:
-                found[one.node].append(one.id)
-        return {node: frozenset(ids) for node, ids in found.items()}
-
 
 class Site:
     """The two services of one fabric, and what they show."""
@@ -388,28 +380,3 @@ def _adapters(there: tuple[nec.Resource, ...]) -> dict[str, str]:
 def _adapter(device: nec.Device) -> tuple[str, str]:
     status = nec.attribute(device, "deviceSpecificInformation", "status")
     return (device.type or "").lower(), status.lower()
-
-
-class Sights:
-    """Since when what stands where, as far as this process has seen: the manager does not say."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._devices: dict[PhysicalID, tuple[NodeName, Seconds]] = {}
-        self._machines: dict[NodeName, tuple[frozenset[PhysicalID], Seconds]] = {}
-
-    def dated(self, shown: Shown, slots: int) -> tuple[tuple[Machine, ...], tuple[FabricDevice, ...]]:
-        """Return machines and devices with since when each is as it is; a new process begins to count anew."""
-        now = self._clock.now()
-        before, self._devices = self._devices, {}
-        for one in shown.devices.values():
-            known = before.get(one.id)
-            self._devices[one.id] = known if known is not None and known[0] == one.node else (one.node, now)
-        standing, self._machines = self._machines, {}
-        for node, ids in shown.standing().items():
-            was = standing.get(node)
-            self._machines[node] = was if was is not None and was[0] == ids else (ids, now)
-        machines = tuple(Machine(node, slots, since) for node, (_, since) in self._machines.items())
-        devices = shown.devices.values()
-        dated = (msgspec.structs.replace(one, since=self._devices[one.id][1]) for one in devices)
-        return machines, tuple(dated)

@@ -11,6 +11,7 @@ import msgspec
 from jackfield.codec import redfish
 from jackfield.fabric.redfish.options import Options
 from jackfield.fabric.redfish.tree import Device, Picture, Tree
+from jackfield.fabric.sights import Sights
 from jackfield.model.fabric import FabricDevice, Inventory, Machine
 from jackfield.model.names import FabricName, ModelName, NodeName, PhysicalID, Seconds
 from jackfield.ports import Clock, Refused
@@ -37,9 +38,7 @@ class Stock:
         self._reserved: dict[str, int] = {}
         """The blocks that we have reserved, and in which session."""
         self._reserved_since: dict[str, Seconds] = {}
-        self._devices: dict[tuple[NodeName, PhysicalID], Seconds] = {}
-        self._machines: dict[NodeName, tuple[frozenset[PhysicalID], Seconds]] = {}
-        self._shown: Inventory | None = None
+        self._sights = Sights(clock)
 
     # --- who has what
 
@@ -125,12 +124,11 @@ class Stock:
                 free[model] += self.ours(one.block, one.device) and self.free(one.block, one.device)
             if one.system or not self._options.chooses:
                 devices.append(self._device(name, one, model, places, picture))
-        machines, dated = self._dated(nodes, tuple(devices))
+        machines = tuple(Machine(node, self._options.slots) for node in nodes)
         counts = free if self._options.chooses else {}
-        shown = Inventory(self.name, self._options.traits, machines, dated, counts)
-        if shown != self._shown:
-            self._shown = shown
-        return self._shown
+        return self._sights.shown(
+            Inventory(self.name, self._options.traits, machines, tuple(devices), counts)
+        )
 
     def _device(
         self,
@@ -158,24 +156,6 @@ class Stock:
             node=node,
             ours=self.ours(block, device) and (not found.system or found.system in places),
         )
-
-    def _dated(
-        self, nodes: Mapping[NodeName, str], devices: tuple[FabricDevice, ...]
-    ) -> tuple[tuple[Machine, ...], tuple[FabricDevice, ...]]:
-        """Return machines and devices with since when each is as it is; a new process begins to count anew."""
-        now = self._clock.now()
-        seen = {(one.node, one.id): self._devices.get((one.node, one.id), now) for one in devices}
-        there: dict[NodeName, list[PhysicalID]] = {}
-        for one in devices:
-            there.setdefault(one.node, []).append(one.id)
-        standing: dict[NodeName, tuple[frozenset[PhysicalID], Seconds]] = {}
-        for node in nodes:
-            ids = frozenset(there.get(node, ()))
-            known = self._machines.get(node)
-            standing[node] = known if known is not None and known[0] == ids else (ids, now)
-        self._devices, self._machines = seen, standing
-        machines = tuple(Machine(node, self._options.slots, since) for node, (_, since) in standing.items())
-        return machines, tuple(msgspec.structs.replace(one, since=seen[one.node, one.id]) for one in devices)
 
 
 def _absent(block: redfish.ResourceBlock, device: Device) -> bool:

@@ -20,8 +20,9 @@ from jackfield.codec import liqid
 from jackfield.fabric.errands import Errands
 from jackfield.fabric.liqid import POLL, Accepted, Busy, Declined, Place, Sent, Shown, Site, Unknown, site
 from jackfield.fabric.settings import FabricSettings
+from jackfield.fabric.sights import Sights
 from jackfield.model.fabric import Done, FabricDevice, Failed, Inventory, Machine, Order, Progress
-from jackfield.model.names import NodeName, PhysicalID, Seconds
+from jackfield.model.names import PhysicalID, Seconds
 from jackfield.ports import Clock, Refused, Retry
 
 T = TypeVar("T")
@@ -70,7 +71,6 @@ class LiqidDirector:
         self._clock = clock
         self._errands = Errands(clock)
         self._sights = Sights(clock)
-        self._shown: Inventory | None = None
         self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
         self._jobs = asyncio.Semaphore(site.options.jobs)
         self._occupied: dict[int, _Occupied] = {}
@@ -94,11 +94,10 @@ class LiqidDirector:
     async def inventory(self) -> Inventory:
         """Return what the Director shows; the same object while nothing changes."""
         options = self._site.options
-        machines, devices = self._sights.dated(await self._site.look(), options.slots)
-        shown = Inventory(self._site.name, options.traits, machines, devices)
-        if shown != self._shown:
-            self._shown = shown
-        return self._shown
+        look = await self._site.look()
+        machines = tuple(Machine(node, options.slots) for node in look.places)
+        devices = tuple(look.devices.values())
+        return self._sights.shown(Inventory(self._site.name, options.traits, machines, devices))
 
     async def attach(self, order: Order) -> Progress:
         """Begin to attach, or say how far it is."""
@@ -369,28 +368,3 @@ class LiqidDirector:
 def _begun(sent: Sent) -> bool:
     """Return whether reprogramming has begun, or may have."""
     return isinstance(sent, Accepted | Unknown)
-
-
-class Sights:
-    """Since when what stands where, as far as this process has seen: the Director does not say."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._devices: dict[PhysicalID, tuple[NodeName, Seconds]] = {}
-        self._machines: dict[NodeName, tuple[frozenset[PhysicalID], Seconds]] = {}
-
-    def dated(self, shown: Shown, slots: int) -> tuple[tuple[Machine, ...], tuple[FabricDevice, ...]]:
-        """Return machines and devices with since when each is as it is; a new process begins to count anew."""
-        now = self._clock.now()
-        before, self._devices = self._devices, {}
-        for one in shown.devices.values():
-            known = before.get(one.id)
-            self._devices[one.id] = known if known is not None and known[0] == one.node else (one.node, now)
-        standing, self._machines = self._machines, {}
-        for node, ids in shown.standing().items():
-            was = standing.get(node)
-            self._machines[node] = was if was is not None and was[0] == ids else (ids, now)
-        machines = tuple(Machine(node, slots, since) for node, (_, since) in self._machines.items())
-        devices = shown.devices.values()
-        dated = (msgspec.structs.replace(one, since=self._devices[one.id][1]) for one in devices)
-        return machines, tuple(dated)

@@ -27,14 +27,14 @@ from jackfield.fabric.nec import (
     Halted,
     Place,
     Shown,
-    Sights,
     Site,
     Unknown,
     Wiring,
     site,
 )
 from jackfield.fabric.settings import FabricSettings
-from jackfield.model.fabric import Done, FabricDevice, Failed, Inventory, Order, Progress
+from jackfield.fabric.sights import Sights
+from jackfield.model.fabric import Done, FabricDevice, Failed, Inventory, Machine, Order, Progress
 from jackfield.model.names import PhysicalID, Seconds
 from jackfield.ports import Clock, Refused, Retry
 
@@ -78,7 +78,6 @@ class NecLayoutApply:
         self._clock = clock
         self._errands = Errands(clock)
         self._sights = Sights(clock)
-        self._shown: Inventory | None = None
         self._turns = asyncio.Lock()  # lets in who came first
         self._waiting = 0
 
@@ -100,11 +99,10 @@ class NecLayoutApply:
     async def inventory(self) -> Inventory:
         """Return what the configuration manager shows; the same object while nothing changes."""
         options = self._site.options
-        machines, devices = self._sights.dated(await self._site.look(), options.slots)
-        shown = Inventory(self._site.name, options.traits, machines, devices)
-        if shown != self._shown:
-            self._shown = shown
-        return self._shown
+        look = await self._site.look()
+        machines = tuple(Machine(one.node, options.slots) for one in look.places)
+        devices = tuple(look.devices.values())
+        return self._sights.shown(Inventory(self._site.name, options.traits, machines, devices))
 
     async def attach(self, order: Order) -> Progress:
         """Begin to attach, or say how far it is."""
