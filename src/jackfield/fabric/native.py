@@ -67,9 +67,8 @@ class NativeFabric:
             return self._shown
         shown = self._understood(native.inventory, answer.body)
         if shown.fabric != self._settings.name:
-            raise Refused(
-                f"{self._wire.base} shows fabric {shown.fabric!r} where {self._settings.name!r} was asked for"
-            )
+            another = f"the manager shows fabric {shown.fabric!r} where {self._settings.name!r} was asked for"
+            raise self._wire.named(Refused(another))
         self._shown, self._tag = shown, answer.headers.get("etag", "")
         return shown
 

@@ -143,12 +143,14 @@ def test_the_wait_that_a_manager_asks_for_is_kept() -> None:
     assert error.after == 7.0
 
 
-def test_a_manager_of_another_fabric_is_refused() -> None:
+@pytest.mark.parametrize(("name", "shown"), [("rack-z", "rack-z"), (f"Bearer {TOKEN.reveal()}", "Bearer …")])
+def test_a_manager_of_another_fabric_is_refused(name: str, shown: str) -> None:
     async def main() -> None:
-        async with Manager(response("200 OK", '{"fabric": "rack-z"}')).up() as url, adapter(url) as fabric:
+        body = f'{{"fabric": "{name}"}}'
+        async with Manager(response("200 OK", body)).up() as url, adapter(url) as fabric:
             await fabric.inventory()
 
-    with pytest.raises(Refused, match=r"shows fabric 'rack-z' where 'rack-a' was asked for$"):
+    with pytest.raises(Refused, match=rf"shows fabric '{shown}' where 'rack-a' was asked for$"):
         asyncio.run(main())
 
 
