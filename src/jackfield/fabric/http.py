@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
+from itertools import takewhile
 from typing import Final
 
 import aiohttp
@@ -220,10 +221,21 @@ def _reason(error: Exception) -> str:
 
 
 def without(text: str, secrets: Sequence[Secret]) -> str:
-    """Return the text with every secret struck out."""
+    """Return the text with every secret struck out, also one that was cut off in the middle."""
     for secret in secrets:
         if secret.reveal():
-            text = text.replace(secret.reveal(), "…")
+            text = _without_beginnings(text.replace(secret.reveal(), "…"), secret.reveal())
+    return text
+
+
+def _without_beginnings(text: str, secret: str) -> str:
+    """Return the text without what begins as the secret does, as far as it goes on like that."""
+    head = secret[:SECRET_LETTERS_MIN]
+    at = text.find(head) if len(head) == SECRET_LETTERS_MIN else -1
+    while at >= 0:
+        alike = takewhile(lambda pair: pair[0] == pair[1], zip(text[at:], secret, strict=False))
+        text = f"{text[:at]}…{text[at + sum(1 for _ in alike) :]}"
+        at = text.find(head, at)
     return text
 
 

@@ -5,7 +5,7 @@ import base64
 
 import pytest
 
-from jackfield.fabric.http import WORDS_MAX, Answer, Request, Wire, legible
+from jackfield.fabric.http import WORDS_MAX, Answer, Request, Wire, legible, without
 from jackfield.fabric.settings import FabricSettings, Secret
 from jackfield.model.names import Seconds
 from jackfield.ports import PortError, Refused, Retry
@@ -38,6 +38,19 @@ def failed(answer: wire.Answer) -> PortError:
     with pytest.raises(PortError) as caught:
         asyncio.run(main())
     return caught.value
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("the token to/ken+with=all/that is old", "the token … is old"),
+        ("the token to/ken+wit…", "the token ……"),
+        ("to/ken+w", "…"),
+        ("to/ken+with=all/that, to/ken+with=al and to/ken+x", "…, … and to/ken+x"),
+    ],
+)
+def test_a_secret_is_struck_out_also_when_it_was_cut_off(said: str, shown: str) -> None:
+    assert without(said, (Secret(""), SLASHED)) == shown
 
 
 @pytest.mark.parametrize(
