@@ -75,6 +75,7 @@ def test_an_order_is_spelt_as_documented() -> None:
         "device": "0001",
         "type": "gpu",
         "force": False,
+        "foreign": False,
     }
 
 

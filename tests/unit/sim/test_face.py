@@ -62,8 +62,8 @@ async def settled(fabric: NativeFabric) -> Progress:
 @pytest.mark.parametrize(
     ("fate", "words"),
     [
-        (Fate(lost=True), "Server disconnected"),
-        (Fate(late=Seconds(20.0)), "Server disconnected"),
+        (Fate(lost=True), "closed instead of an answer"),
+        (Fate(late=Seconds(20.0)), "closed instead of an answer"),
         (Fate(error="too many sessions"), "too many sessions"),
         (Fate(slow=NEVER), "no answer within 0.3 s"),
     ],
