@@ -24,6 +24,8 @@ from jackfield.ports import PortError, Retry
 CONNECTIONS_MAX: Final = 16
 """Calls to one manager at a time."""
 ANSWER_BYTES_MAX: Final = 64 * 2**20
+ANSWER_PARTS_MAX: Final = 1_000_000
+"""Objects and lists of an answer: read, the smallest take fifty times as much memory as on the wire."""
 WORDS_MAX: Final = 1000
 """So much is passed on of what somebody else said; errors end up in logs, on objects and on screens."""
 PROOFS: Final = ("authorization", "x-auth-token", "cookie")
@@ -147,7 +149,10 @@ class Wire:
             size += len(chunk)
             if size > ANSWER_BYTES_MAX:
                 raise self.named(Retry(f"the answer is larger than {ANSWER_BYTES_MAX >> 20} MiB"))
-        return b"".join(chunks)
+        body = b"".join(chunks)
+        if body.count(b"{") + body.count(b"[") > ANSWER_PARTS_MAX:
+            raise self.named(Retry(f"the answer has more than {ANSWER_PARTS_MAX:,} parts"))
+        return body
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:

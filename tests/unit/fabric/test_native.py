@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from jackfield.fabric.http import ANSWER_BYTES_MAX, CERTIFICATE_AGAIN, Broken
+from jackfield.fabric.http import ANSWER_BYTES_MAX, ANSWER_PARTS_MAX, CERTIFICATE_AGAIN, Broken
 from jackfield.fabric.native import NativeFabric
 from jackfield.model.fabric import Done, Inventory
 from jackfield.model.names import PhysicalID
@@ -141,6 +141,12 @@ def test_the_wait_that_a_manager_asks_for_is_kept() -> None:
     error = failure(response("503 Busy", "", "Retry-After: 7"))
     assert isinstance(error, Retry)
     assert error.after == 7.0
+
+
+def test_an_answer_of_too_many_parts_is_not_read() -> None:
+    error = failure(response("200 OK", f"[{'{},' * ANSWER_PARTS_MAX}{{}}]"))
+    assert isinstance(error, Retry)
+    assert str(error).endswith("the answer has more than 1,000,000 parts")
 
 
 @pytest.mark.parametrize(("name", "shown"), [("rack-z", "rack-z"), (f"Bearer {TOKEN.reveal()}", "Bearer …")])
