@@ -282,6 +282,24 @@ def test_a_block_that_changed_is_looked_at_again_before_it_is_reserved() -> None
     assert len(paper.calls("PATCH", B1)) == 3
 
 
+@pytest.mark.parametrize(
+    ("path", "listed"), [(B1, 1), (f"{redfish.SYSTEMS}/n-1", 2)], ids=["block", "machine"]
+)
+def test_a_page_about_something_else_says_nothing(path: str, listed: int) -> None:
+    paper = small()
+    shown, other = (
+        Answer(200, msgspec.json.encode({**paper.documents[path], **link(about)}))
+        for about in (path, "/redfish/v1/Other")
+    )
+    paper.told["GET", path] = [*([shown] * listed), other]
+
+    async def detached(fabric: RedfishFabric) -> Progress:
+        return await fabric.detach(ORDER)
+
+    with pytest.raises(Retry, match=f"{path} was asked for, and the answer is about /redfish/v1/Other"):
+        play(paper, detached)
+
+
 def test_a_block_that_somebody_took_meanwhile_is_not_taken_from_him() -> None:
     paper = small()
 

@@ -170,13 +170,21 @@ class Tree:
         """Return a system as it is now. Raises Retry or Gone."""
         shown = await self._client.read(uri)
         found = self._client.understood(_system, shown.body)
+        self._is_about(uri, found.uri)
         return Seen(found, redfish.tag(shown.etag, found.etag))
 
     async def block(self, uri: str) -> Seen[redfish.ResourceBlock]:
         """Return a block as it is now. Raises Retry or Gone."""
         shown = await self._client.read(uri)
         found = self._client.understood(_block, shown.body)
+        self._is_about(uri, found.uri)
         return Seen(found, redfish.tag(shown.etag, found.etag))
+
+    def _is_about(self, asked: str, shown: str) -> None:
+        """Raise Retry unless an answer is to what was asked: of another thing nothing follows for this one."""
+        if shown.rstrip("/") != asked.rstrip("/"):
+            says = f"{asked} was asked for, and the answer is about {shown}"
+            raise self._client.wire.named(Retry(says, UNCLEAR_AGAIN))
 
     async def device(self, block: redfish.ResourceBlock, *, now: bool = False) -> Device | None:
         """Return the device in a block, with `now` read anew; None if it is none, or several. Raises Retry."""
