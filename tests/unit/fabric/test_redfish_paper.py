@@ -292,12 +292,8 @@ def test_a_page_about_something_else_says_nothing(path: str, listed: int) -> Non
         for about in (path, "/redfish/v1/Other")
     )
     paper.told["GET", path] = [*([shown] * listed), other]
-
-    async def detached(fabric: RedfishFabric) -> Progress:
-        return await fabric.detach(ORDER)
-
     with pytest.raises(Retry, match=f"{path} was asked for, and the answer is about /redfish/v1/Other"):
-        play(paper, detached)
+        play(paper, lambda fabric: fabric.detach(ORDER))
 
 
 def test_a_block_that_somebody_took_meanwhile_is_not_taken_from_him() -> None:
