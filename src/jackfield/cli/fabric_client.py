@@ -94,7 +94,10 @@ class Line:
                     return answer
                 raise Unreachable(str(native.error(response.status, answer, "")))
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise Unreachable(f"{self._base}: {str(error) or 'no answer in time'}") from None
+            why = str(error) or "no answer in time"
+            raise Unreachable(
+                f"{self._base}: {why}. Is the manager up (jackfield fabric serve), and is this its address?"
+            ) from None
 
 
 def _spoken(way: Way, talk: Callable[[Line], Awaitable[int]]) -> int:

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 import yaml
 
-from jackfield.fabric_manager.faults import FAULTS_MAX, Fault, wrong
+from jackfield.fabric_manager.faults import FAULTS_MAX, Fault, Kind, wrong
 from jackfield.model.names import Seconds
 from jackfield.ports import Clock
 
@@ -58,7 +58,8 @@ def parse(text: str, source: str) -> Scenario:
     except msgspec.ValidationError as error:
         message, _, where = str(error).partition(" - at `$")
         place = where.rstrip("`").lstrip(".") or "the whole file"
-        raise BadScenario(f"{source}: {place}: {message}") from error
+        kinds = f"; there are {', '.join(Kind)}" if place.endswith(".kind") else ""
+        raise BadScenario(f"{source}: {place}: {message}{kinds}") from error
     mistakes = tuple(_mistakes(found))
     if mistakes:
         raise BadScenario("\n".join(f"{source}: {one}" for one in mistakes))

@@ -78,6 +78,7 @@ def test_a_device_is_attached_shown_watched_and_detached_by_hand(tmp_path: Path)
     gone = typed("ls", *at)
     assert gone.exit_code == 1
     assert "Cannot connect" in gone.output
+    assert "Is the manager up (jackfield fabric serve)" in gone.output
 
 
 def test_faults_are_set_shown_and_cleared_by_hand(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_a_scenario_ends_when_nothing_is_to_come_any_more() -> None:
 
 
 BAD = (
-    ("kind: fail", "kind: fial", "faults[0].kind: Invalid enum value 'fial'"),
+    ("kind: fail", "kind: fial", "faults[0].kind: Invalid enum value 'fial'; there are fail, hang, suspend"),
     ("times: 2", "time: 2", "faults[0]: Object contains unknown field `time`"),
     ("times: 2", "times: -2", "faults[0]: after, times and limit must not be negative"),
     ("device: a-1, ", "", "faults[1]: ill needs a device"),
