@@ -13,6 +13,7 @@ import msgspec
 
 from jackfield.codec import fsas
 from jackfield.fabric import tokens
+from jackfield.fabric.asking import BACK_OFF_MAX, Asking
 from jackfield.fabric.http import Answer, Broken, Request, Unsent, Wire
 from jackfield.fabric.settings import BadFabric, FabricSettings, Secret, options
 from jackfield.fabric.sights import Sights
@@ -25,8 +26,6 @@ O = TypeVar("O", bound="Options")  # noqa: E741 - options
 
 POLL: Final = Seconds(0.5)
 """How often a machine is looked at while something is to happen on it: at least once while a question is held."""
-POLL_FIRST: Final = Seconds(0.05)
-BACK_OFF_MAX: Final = Seconds(15.0)
 READ_AGAIN: Final = (Seconds(0.05), Seconds(0.1), Seconds(0.2))
 """After these pauses a question is repeated that was not answered. An inventory is as many as there are machines: were
 each asked once, a manager that fails one call in ten would never show it."""
@@ -275,6 +274,7 @@ class Site:
         self._machines: dict[str, asyncio.Lock] = {}
         self._jobs = asyncio.Semaphore(found.jobs)
         self._sights = Sights(clock)
+        self.asking = Asking(clock, POLL)
         self._places: dict[NodeName, Place] = {}
         self._places_until = Seconds(float("-inf"))
 
@@ -385,31 +385,6 @@ class Site:
     def effect_by(self, until: Seconds) -> Seconds:
         """Return until when a call that was sent just now may still take effect; it was sent by `until`."""
         return Seconds(min(self.clock.now(), until) + self.options.effect_seconds)
-
-    async def until(
-        self, ask: Callable[[], Coroutine[object, object, T | None]], deadline: Seconds
-    ) -> T | None:
-        """Ask until there is an answer; None when time is up. A manager that cannot be read is asked again."""
-        pause = POLL_FIRST
-        while True:
-            try:
-                answer = await ask()
-            except Retry:
-                answer = None
-            if answer is not None or self.clock.now() >= deadline:
-                return answer
-            await self.clock.sleep(pause)
-            pause = min(POLL, Seconds(pause * 2))
-
-    async def insisted(self, ask: Callable[[], Coroutine[object, object, T]], until: Seconds) -> T:
-        """Read what must be known before anything is sent, again and again while there is time. Raises Retry."""
-        while True:
-            try:
-                return await ask()
-            except Retry as error:
-                if self.clock.now() + POLL > until:
-                    raise
-                await self.clock.sleep(max(POLL, min(error.after, BACK_OFF_MAX)))
 
 
 async def _all(work: list[Coroutine[object, object, T]]) -> tuple[T, ...]:

@@ -206,7 +206,7 @@ class FsasClusterManager:
                     return None
             return _Before(spec, frozenset(one.id for one in _devices(specs))) if _settled(spec) else None
 
-        found: _Before | Failed | None = await self._site.until(look, until)
+        found: _Before | Failed | None = await self._site.asking.until(look, until)
         if found is None:
             raise Retry(f"{place.node} is being changed by somebody else; nothing was sent")
         return found
@@ -225,7 +225,7 @@ class FsasClusterManager:
             meant = [one for one in ended if one.spec.spec_uuid == spec.spec_uuid]
             return next(iter(meant or ended), None)
 
-        came = await site.until(look, deadline)
+        came = await site.asking.until(look, deadline)
         if came is None:
             within = f"nothing came to {order.node} within {site.options.effect_seconds:g} s"
             if isinstance(sent, Unknown):
@@ -275,7 +275,7 @@ class FsasClusterManager:
                 return Done(device)
             return there if _settled(there.spec) else None
 
-        found: _There | Done | None = await self._site.until(look, until)
+        found: _There | Done | None = await self._site.asking.until(look, until)
         if found is None:
             raise Retry(f"{place.node} is being changed by somebody else; nothing was sent")
         return found
@@ -295,7 +295,7 @@ class FsasClusterManager:
         deadline = site.effect_by(until)
         if isinstance(sent, Declined):
             deadline = site.clock.now()  # it may have gone by itself
-        end: Done | Failed | None = await site.until(lambda: self._taken(place, there), deadline)
+        end: Done | Failed | None = await site.asking.until(lambda: self._taken(place, there), deadline)
         if end is not None:
             return end
         if isinstance(sent, Declined | Unknown):

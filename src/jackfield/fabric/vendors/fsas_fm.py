@@ -118,13 +118,17 @@ class FsasFabricManager:
         if place is None:
             return site.failed(f"fabric {site.name} has no machine {order.node}")
         async with site.turn(place, asked) as until:
-            before = {one.res_uuid for one in await site.insisted(lambda: self._resources(place), until)}
+            before = {
+                one.res_uuid for one in await site.asking.insisted(lambda: self._resources(place), until)
+            }
             body = fsas.attachment(self._tenant, place.machine, order.type, order.model)
             path = fsas.update_path(self._tenant, place.machine)
             sent = await site.insist(Request("PATCH", path, body, HEADERS), until)
             if isinstance(sent, Declined):
                 return Failed(sent.reason)
-            came = await site.until(lambda: self._newcomer(place, order, before), site.effect_by(until))
+            came = await site.asking.until(
+                lambda: self._newcomer(place, order, before), site.effect_by(until)
+            )
             if came is None:
                 return self._nothing(order, sent)
             return await self._judged(place, order, came)
@@ -171,7 +175,7 @@ class FsasFabricManager:
         if self._site.busy(place) and await self._there(place, order.device) is None:
             return Done(order.device)  # for that, nobody need wait
         async with self._site.turn(place, asked) as until:
-            there = await self._site.insisted(lambda: self._there(place, order.device), until)
+            there = await self._site.asking.insisted(lambda: self._there(place, order.device), until)
             return Done(order.device) if there is None else await self._take(place, there, until)
 
     async def _there(self, place: Place, device: PhysicalID) -> fsas.Resource | None:
@@ -189,7 +193,7 @@ class FsasFabricManager:
         deadline = site.effect_by(until)
         if isinstance(sent, Declined):
             deadline = site.clock.now()  # it may have gone by itself
-        gone = await site.until(lambda: self._gone(place, device), deadline)
+        gone = await site.asking.until(lambda: self._gone(place, device), deadline)
         if gone is not None:
             return gone
         if isinstance(sent, Accepted):

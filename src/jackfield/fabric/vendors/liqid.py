@@ -8,7 +8,7 @@ cancelled. What came of reprogramming is what the Director shows afterwards, wha
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Final, Self, TypeVar
@@ -17,6 +17,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from jackfield.codec import liqid
+from jackfield.fabric.asking import Asking
 from jackfield.fabric.errands import Errands
 from jackfield.fabric.liqid import POLL, Accepted, Busy, Declined, Place, Sent, Shown, Site, Unknown, site
 from jackfield.fabric.settings import FabricSettings
@@ -27,8 +28,6 @@ from jackfield.ports import Clock, Refused, Retry
 
 T = TypeVar("T")
 
-POLL_FIRST: Final = Seconds(0.05)
-BACK_OFF_MAX: Final = Seconds(15.0)
 GAP_MAX: Final = Seconds(60.0)
 """An edit that was seen open twice, with more than this in between, may be two."""
 REFUSALS: Final = 2
@@ -71,6 +70,7 @@ class LiqidDirector:
         self._clock = clock
         self._errands = Errands(clock)
         self._sights = Sights(clock)
+        self._asking = Asking(clock, POLL)
         self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
         self._jobs = asyncio.Semaphore(site.options.jobs)
         self._occupied: dict[int, _Occupied] = {}
@@ -162,7 +162,7 @@ class LiqidDirector:
         """Return how it ended. Raises Retry if nothing was done, or nobody knows."""
         pause, refused, why = POLL, 0, ""
         while True:
-            shown = await self._insisted(self._site.look, until)
+            shown = await self._asking.insisted(self._site.look, until)
             answer = way.judged(order, shown)
             if answer is not None:
                 return answer
@@ -178,13 +178,13 @@ class LiqidDirector:
                     if refused >= REFUSALS:
                         return Failed(reason)
                 case Busy(why, after):
-                    pause = await self._paused(why, max(pause, after), until)
+                    pause = await self._asking.paused(why, max(pause, after), until)
 
     async def _edited(self, order: Order, way: _Way, shown: Shown, until: Seconds) -> Sent:
         """Have the fabric reprogrammed with one change; Busy and Declined mean that nothing was done."""
         place, device = shown.places[order.node], shown.devices[order.device]
         # Read before the edit is open: while it is, nobody else can work on the machine.
-        body = await self._insisted(lambda: self._site.relation(shown, place, device), until)
+        body = await self._asking.insisted(lambda: self._site.relation(shown, place, device), until)
         opened = await self._opened(place, shown)
         if not isinstance(opened, Accepted):
             return opened
@@ -263,11 +263,11 @@ class LiqidDirector:
                 return Done(order.device, serial)
             return shown.on(order.node) - there or None
 
-        seen: _Seen = await self._until(look, self._effect_by(until))
+        seen: _Seen = await self._asking.until(look, self._effect_by(until))
         if seen is None:
             for path in (liqid.REPROGRAM_CANCEL, liqid.EDIT_CANCEL):
                 await self._site.client.change("POST", path, place.raw)
-            seen = await self._until(look, self._clock.now())
+            seen = await self._asking.until(look, self._clock.now())
         return seen
 
     async def _ended(self, order: Order, way: _Way, sent: Accepted | Unknown, seen: _Seen) -> Progress:
@@ -327,38 +327,6 @@ class LiqidDirector:
     def _effect_by(self, until: Seconds) -> Seconds:
         """Return until when reprogramming that was asked for just now may take; it was asked for by `until`."""
         return Seconds(min(self._clock.now(), until) + self._site.options.effect_seconds)
-
-    async def _paused(self, reason: str, pause: Seconds, until: Seconds) -> Seconds:
-        """Wait while nothing can be done; return how long to wait next. Raises Retry when there is no time for it."""
-        if self._clock.now() + pause > until:
-            raise Retry(f"nothing was done: {reason}", pause)
-        await self._clock.sleep(pause)
-        return min(BACK_OFF_MAX, Seconds(pause * 2))
-
-    async def _insisted(self, ask: Callable[[], Coroutine[object, object, T]], until: Seconds) -> T:
-        """Read what must be known before anything is sent, again and again while there is time. Raises Retry."""
-        while True:
-            try:
-                return await ask()
-            except Retry as error:
-                if self._clock.now() + POLL > until:
-                    raise
-                await self._clock.sleep(max(POLL, min(error.after, BACK_OFF_MAX)))
-
-    async def _until(
-        self, ask: Callable[[], Coroutine[object, object, T | None]], deadline: Seconds
-    ) -> T | None:
-        """Ask until there is an answer; None when time is up. A Director that cannot be read is asked again."""
-        pause = POLL_FIRST
-        while True:
-            try:
-                answer = await ask()
-            except Retry:
-                answer = None
-            if answer is not None or self._clock.now() >= deadline:
-                return answer
-            await self._clock.sleep(pause)
-            pause = min(POLL, Seconds(pause * 2))
 
     @property
     def _base(self) -> str:

@@ -7,7 +7,7 @@ to do, and the manager left alone for a while. Where no answer comes, the list o
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import Final, Self, TypeVar
@@ -16,6 +16,7 @@ import msgspec
 
 from jackfield.codec import nec
 from jackfield.codec.nec import Job, Operation, Status
+from jackfield.fabric.asking import BACK_OFF_MAX, Asking
 from jackfield.fabric.errands import Errands
 from jackfield.fabric.http import Request
 from jackfield.fabric.nec import (
@@ -40,8 +41,6 @@ from jackfield.ports import Clock, Refused, Retry
 
 T = TypeVar("T")
 
-POLL_FIRST: Final = Seconds(0.05)
-BACK_OFF_MAX: Final = Seconds(15.0)
 AGAIN: Final = Seconds(60.0)
 """For so long a manager is left alone that needs an operator, or time."""
 NOTICED_SECONDS: Final = Seconds(30.0)
@@ -78,6 +77,7 @@ class NecLayoutApply:
         self._clock = clock
         self._errands = Errands(clock)
         self._sights = Sights(clock)
+        self._asking = Asking(clock, POLL)
         self._turns = asyncio.Lock()  # lets in who came first
         self._waiting = 0
 
@@ -165,7 +165,9 @@ class NecLayoutApply:
             wrong = f"but not {order.device} came to {order.node} but {others}"
             return Failed(f"{self._why(over)}, {wrong}") if others and completed else None
 
-        answer: Progress | None = await self._until(look, over.deadline if completed else self._clock.now())
+        answer: Progress | None = await self._asking.until(
+            look, over.deadline if completed else self._clock.now()
+        )
         if answer is None and completed:
             unseen = f"but the configuration manager does not show {order.device} on {order.node}"
             raise Retry(f"{self._why(over)}, {unseen}", AGAIN)
@@ -195,7 +197,9 @@ class NecLayoutApply:
             return None if there else Done(order.device)
 
         completed = over.job.status == Status.COMPLETED
-        answer: Progress | None = await self._until(look, over.deadline if completed else self._clock.now())
+        answer: Progress | None = await self._asking.until(
+            look, over.deadline if completed else self._clock.now()
+        )
         still = f", but the configuration manager still shows {order.device} on {order.node}"
         return answer or Failed(f"{self._why(over)}{still if completed else ''}")
 
@@ -208,9 +212,9 @@ class NecLayoutApply:
         pause = POLL
         while True:
             # Jobs first: what one did that has ended by then is shown.
-            known = await self._insisted(self._site.applies.newest, until)
+            known = await self._asking.insisted(self._site.applies.newest, until)
             running = next((one for one in known if one.under_way), None)
-            shown = await self._insisted(self._site.look, until)
+            shown = await self._asking.insisted(self._site.look, until)
             answer = judged(order, shown, running)
             if answer is not None:
                 return answer
@@ -220,7 +224,7 @@ class NecLayoutApply:
             sent = _refusal(running) if running else await self._site.applies.begin(procedure, within)
             match sent:
                 case Begun(job):
-                    ended = await self._until(lambda: self._ended(job), deadline)
+                    ended = await self._asking.until(lambda: self._ended(job), deadline)
                     ended = ended or await self._cancelled(job, operation)
                     return _Over(self._resting(ended), shown.on(order.node), deadline)
                 case Unknown(reason):
@@ -233,7 +237,7 @@ class NecLayoutApply:
                 case Declined(reason):
                     return Failed(reason)
                 case Busy(reason, after):
-                    pause = await self._paused(reason, max(pause, after), until)
+                    pause = await self._asking.paused(reason, max(pause, after), until)
 
     async def _cancelled(self, job: str, operation: Operation) -> Job:
         """Cancel a job of ours that takes too long, and return how it ended. Raises Retry if it does not."""
@@ -241,7 +245,7 @@ class NecLayoutApply:
         path = nec.cancel_path(job, rollback=operation is Operation.CONNECT)
         with suppress(Retry):
             await self._site.applies.call(Request("PUT", path))
-        ended = await self._until(lambda: self._ended(job), self._deadline(CANCEL_SECONDS))
+        ended = await self._asking.until(lambda: self._ended(job), self._deadline(CANCEL_SECONDS))
         if ended is not None:
             return ended
         span = f"within {self._site.options.effect_seconds:g} s, nor after it was cancelled"
@@ -269,8 +273,8 @@ class NecLayoutApply:
             # What a job does need not be shown while it runs.
             return next((one.apply_id for one in new if not one.procedures or _same(one, procedure)), None)
 
-        found = await self._until(look, min(deadline, self._deadline(NOTICED_SECONDS)))
-        return await self._until(lambda: self._ended(found), deadline) if found is not None else None
+        found = await self._asking.until(look, min(deadline, self._deadline(NOTICED_SECONDS)))
+        return await self._asking.until(lambda: self._ended(found), deadline) if found is not None else None
 
     def _procedure(self, operation: Operation, place: Place | None, device: PhysicalID) -> nec.Procedure:
         port = place.port if place is not None else None
@@ -313,38 +317,6 @@ class NecLayoutApply:
                 yield until
         finally:
             self._waiting -= 1
-
-    async def _paused(self, reason: str, pause: Seconds, until: Seconds) -> Seconds:
-        """Wait while the manager is busy; return how long to wait next. Raises Retry when there is no time for it."""
-        if self._clock.now() + pause > until:
-            raise Retry(f"nothing was done: {reason}", pause)
-        await self._clock.sleep(pause)
-        return min(BACK_OFF_MAX, Seconds(pause * 2))
-
-    async def _insisted(self, ask: Callable[[], Coroutine[object, object, T]], until: Seconds) -> T:
-        """Read what must be known before anything is sent, again and again while there is time. Raises Retry."""
-        while True:
-            try:
-                return await ask()
-            except Retry as error:
-                if self._clock.now() + POLL > until:
-                    raise
-                await self._clock.sleep(max(POLL, min(error.after, BACK_OFF_MAX)))
-
-    async def _until(
-        self, ask: Callable[[], Coroutine[object, object, T | None]], deadline: Seconds
-    ) -> T | None:
-        """Ask until there is an answer; None when time is up. A manager that cannot be read is asked again."""
-        pause = POLL_FIRST
-        while True:
-            try:
-                answer = await ask()
-            except Retry:
-                answer = None
-            if answer is not None or self._clock.now() >= deadline:
-                return answer
-            await self._clock.sleep(pause)
-            pause = min(POLL, Seconds(pause * 2))
 
     def _deadline(self, span: Seconds) -> Seconds:
         return Seconds(self._clock.now() + span)
