@@ -18,6 +18,7 @@ import msgspec
 
 import jackfield
 from jackfield.fabric.settings import FabricSettings, Secret, tls
+from jackfield.line import HangsUp
 from jackfield.model.names import Seconds
 from jackfield.ports import PortError, Retry
 
@@ -165,6 +166,7 @@ class Wire:
                 connector=connector,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers={"User-Agent": f"jackfield/{jackfield.__version__}", "Accept": self._accept},
+                response_class=HangsUp,
             )
         return self._session
 

@@ -17,6 +17,7 @@ from jackfield.kube import answers, connection
 from jackfield.kube.bucket import Bucket
 from jackfield.kube.connection import BadConnection, Connection
 from jackfield.kube.credentials import BadCredentials, Proof
+from jackfield.line import HangsUp
 from jackfield.model.names import Seconds
 from jackfield.ports import Refused, Retry
 
@@ -77,6 +78,7 @@ class Transport:
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"User-Agent": self._agent, "Accept": JSON},
             read_bufsize=READ_BYTES,
+            response_class=HangsUp,
         )
         # The library would send a DELETE again over a connection that broke; whether it was heard nobody knows.
         session._retry_connection = False  # noqa: SLF001 - there is no public way
@@ -172,10 +174,7 @@ class Stream:
             return await self._response.content.readany()
 
     def close(self) -> None:
-        """Hang up at once: an end in good form waits for the server, and whoever hangs up may be gone by then."""
-        line = self._response.connection
-        if line is not None and line.transport is not None:
-            line.transport.abort()
+        """Hang up."""
         self._response.close()
 
 
