@@ -86,17 +86,14 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[str, ...]:
             if _makes_room(view, policy, delta):
                 names |= dict.fromkeys(_short(view, policy))
             return tuple(name for name in names if name)
-        case InventoryChanged(devices=devices):
+        case InventoryChanged(nodes=nodes, devices=devices):
             wanting = ((device, claim) for device in devices for claim in view.claims_holding(device))
             found = ((naming.model_of(device, policy), claim.node) for device, claim in wanting)
             wanted = (naming.request(node, model) for model, node in found if model is not None)
-            return tuple(dict.fromkeys(wanted))
+            # A machine may be shown for the first time: whoever could be put nowhere has waited for that.
+            return tuple(dict.fromkeys((*wanted, *(_short(view, policy) if nodes else ()))))
         case SupplyChanged(model=model):
-            return tuple(
-                one.metadata.name
-                for one in view.requests_for(model)
-                if not one.scalers and one.status.state is not RequestState.RUNNING
-            )
+            return tuple(one.metadata.name for one in view.requests_for(model) if _unmet(one))
         case _:
             return ()
 
@@ -136,7 +133,12 @@ def _makes_room(view: View, policy: Policy, delta: ObjectChanged) -> bool:
 def _short(view: View, policy: Policy) -> tuple[str, ...]:
     """Return the requests that leave the choice to us and have not got all they want."""
     alike = (one for model in policy.models for one in view.requests_for(model.cdi_model_name))
-    return tuple(one.metadata.name for one in alike if not one.scalers and one.status.error)
+    return tuple(one.metadata.name for one in alike if _unmet(one))
+
+
+def _unmet(request: ComposabilityRequest) -> bool:
+    """Whether it leaves the choice to us and has not got all it wants; what it lacks may not stand on it yet."""
+    return not request.scalers and request.status.state is not RequestState.RUNNING
 
 
 # --- requests that name their devices
