@@ -167,10 +167,11 @@ class Runner:
         refresh = self._refreshing[fabric]
         while True:
             refresh.clear()
-            self.store.ask(fabric)
+            asked = self._world.clock.now()
+            self.store.ask(fabric, asked)
             try:
                 shown = await self._world.fabrics[fabric].inventory()
-                current, now = not refresh.is_set(), self._world.clock.now()
+                current, now = not refresh.is_set() and shown.begun >= asked, self._world.clock.now()
                 self.hear(self.store.see(shown, current=current, at=now))
             except PortError as error:
                 what = f"the manager of fabric {fabric} to answer; it says: {error}"

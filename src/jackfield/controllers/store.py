@@ -7,6 +7,8 @@ know what they decide.
 
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from jackfield.controllers.indexes import Indexes, age
 from jackfield.controllers.supply import Supply
 from jackfield.core import naming
@@ -17,6 +19,8 @@ from jackfield.model.host import Facts
 from jackfield.model.lease import Lease
 from jackfield.model.meta import Object
 from jackfield.model.names import (
+    LONG_AGO,
+    NEVER,
     DeviceID,
     FabricName,
     Key,
@@ -63,6 +67,8 @@ class Store:
         self._by = Indexes(self.policy)
         self._facts: dict[NodeName, Facts] = {}
         self._doubted: dict[FabricName, None] = {}
+        self._asking: dict[FabricName, Seconds] = {}
+        self._asked: dict[FabricName, Seconds] = {}
 
     # --- writing
 
@@ -104,8 +110,9 @@ class Store:
         """Take it that a manager would show something else by now."""
         self._doubted[fabric] = None
 
-    def ask(self, fabric: FabricName) -> None:
+    def ask(self, fabric: FabricName, at: Seconds) -> None:
         """Take it that a manager is asked for its inventory now."""
+        self._asking[fabric] = at
         self._supply.absent.ask(fabric)
 
     def see(
@@ -113,10 +120,12 @@ class Store:
     ) -> tuple[Delta, ...]:
         """Take what a fabric's manager shows now; it is current if no doubt came up since it was asked."""
         fabric = inventory.fabric
+        self._asked[fabric] = min(inventory.begun, self._asking.get(fabric, LONG_AGO))
         if current:
             self._doubted.pop(fabric, None)
         first = self.inventory(fabric) is None
-        changed = self._supply.see(inventory)
+        undated = inventory if inventory.begun == NEVER else replace(inventory, begun=NEVER)
+        changed = self._supply.see(undated)
         if changed is not None:
             self._compare(changed, everything=first)
         news = self._supply.absent.answered(fabric, at, current=current)
@@ -151,6 +160,9 @@ class Store:
 
     def inventory(self, fabric: FabricName) -> Inventory | None:
         return self._supply.inventories.get(fabric)
+
+    def asked(self, fabric: FabricName) -> Seconds:
+        return self._asked.get(fabric, LONG_AGO)
 
     def current(self, fabric: FabricName) -> bool:
         return fabric in self._supply.inventories and fabric not in self._doubted

@@ -264,7 +264,7 @@ def _withdraw(view: View, resource: ComposableResource, policy: Policy, now: Sec
     if resource.record is not None or resource.holder:
         return Plan(waiting=(_wait(resource, "Recorded", _holder(resource)),))
     if not _knows_orders(view, resource, policy):
-        unsettled = quiet.unsettled(view, resource, order(resource, policy, view), now)
+        unsettled = quiet.unsettled(view, resource, order(resource, policy, view), policy, now)
         if unsettled is not None:
             return unsettled
     actions: list[AnyAction] = []

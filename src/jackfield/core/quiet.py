@@ -1,8 +1,8 @@
 """Orders to managers without ids, which attach twice when asked twice (rules 18 to 20).
 
-*Quiet* means: for the time a call may take to have its effect, nothing was sent and nothing came or went. Only then
-may a call be repeated, an order be given up, or a resource whose device is gone be deleted. Knows the inventory.
-Must not know states other than the two it works in.
+*Quiet* means: for the time a call may take to have its effect, nothing was sent and nothing came or went, as an
+inventory shows that was asked for when that time was over. Only then may a call be repeated, an order be given up, or a
+resource whose device is gone be deleted. Knows the inventory. Must not know states other than the two it works in.
 """
 
 import msgspec
@@ -21,12 +21,9 @@ def attach(view: View, resource: ComposableResource, order: Order, policy: Polic
     if adopted is not None:
         return Plan((adopted,))
     verb, _ = resource.sent
-    quiet_at = _quiet_at(view, resource, order.fabric)
-    if verb == "attach" and now < quiet_at:
+    if verb == "attach" and not _quiet(view, resource, order.fabric):
         what = "the manager to attach it; it is asked again only when quiet"
-        return Plan(
-            waiting=(_wait(resource, what),), again_at=Seconds(min(quiet_at, now + policy.poll_seconds))
-        )
+        return Plan(waiting=(_wait(resource, what),), again_at=Seconds(now + policy.poll_seconds))
     send = Attach(
         phase=Phase.ATTACHING,
         resource=resource.metadata.name,
@@ -47,10 +44,10 @@ def detach(view: View, resource: ComposableResource, order: Order, policy: Polic
     """Send, repeat when quiet, and let the resource go when its device is gone and all is quiet."""
     there = [one for one in view.attached(resource.node) if one.id == resource.status.cdi_device_id]
     verb, _ = resource.sent
-    quiet_at = _quiet_at(view, resource, order.fabric)
-    if not there and (not resource.status.cdi_device_id or verb == "detach" or now >= quiet_at):
-        if verb and now < quiet_at:
-            return Plan(waiting=(_wait(resource, "the manager to be quiet about it"),), again_at=quiet_at)
+    quiet = _quiet(view, resource, order.fabric)
+    if not there and (not resource.status.cdi_device_id or verb == "detach" or quiet):
+        if verb and not quiet:
+            return _until_quiet(view, resource, order, policy, now)
         gone = MarkState(
             phase=Phase.DETACHED,
             resource=resource.metadata.name,
@@ -59,8 +56,8 @@ def detach(view: View, resource: ComposableResource, order: Order, policy: Polic
             because="its device is gone and all is quiet",
         )
         return Plan((gone,))
-    if verb == "detach" and now < quiet_at:
-        again_at = Seconds(min(quiet_at, now + policy.poll_seconds))
+    if verb == "detach" and not quiet:
+        again_at = Seconds(now + policy.poll_seconds)
         return Plan(waiting=(_wait(resource, "the manager to take it back"),), again_at=again_at)
     send = Detach(
         phase=Phase.DETACHED,
@@ -73,17 +70,27 @@ def detach(view: View, resource: ComposableResource, order: Order, policy: Polic
     return Plan((send,), again_at=Seconds(now + policy.poll_seconds))
 
 
-def unsettled(view: View, resource: ComposableResource, order: Order, now: Seconds) -> Plan | None:
+def unsettled(
+    view: View, resource: ComposableResource, order: Order, policy: Policy, now: Seconds
+) -> Plan | None:
     """Return what must come before an attach is given up; None if it may be: it has its device, or none will come."""
     if resource.status.cdi_device_id:
         return None
     adopted = _adopt(view, resource, order)
     if adopted is not None:
         return Plan((adopted,))
-    quiet_at = _quiet_at(view, resource, order.fabric)
-    if resource.sent[0] != "attach" or now >= quiet_at:
+    if resource.sent[0] != "attach" or _quiet(view, resource, order.fabric):
         return None
-    return Plan(waiting=(_wait(resource, "the manager to be quiet about it"),), again_at=quiet_at)
+    return _until_quiet(view, resource, order, policy, now)
+
+
+def _until_quiet(
+    view: View, resource: ComposableResource, order: Order, policy: Policy, now: Seconds
+) -> Plan:
+    """Wait until the time is over, and then for an inventory that was asked for since."""
+    quiet_at = _quiet_at(view, resource, order.fabric)
+    again_at = quiet_at if quiet_at > now else Seconds(now + policy.poll_seconds)
+    return Plan(waiting=(_wait(resource, "the manager to be quiet about it"),), again_at=again_at)
 
 
 def _adopt(view: View, resource: ComposableResource, order: Order) -> Adopt | None:
@@ -122,6 +129,10 @@ def _unclaimed(view: View, resource: ComposableResource, fabric: FabricName) -> 
         for one in view.attached(resource.node)
         if one.ours and one.model == resource.spec.model and view.resource_with(fabric, one.id) is None
     )
+
+
+def _quiet(view: View, resource: ComposableResource, fabric: FabricName) -> bool:
+    return view.asked(fabric) >= _quiet_at(view, resource, fabric)
 
 
 def _quiet_at(view: View, resource: ComposableResource, fabric: FabricName) -> Seconds:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from jackfield.model.names import FabricName, ModelName, NodeName, OrderID, PhysicalID, Seconds
+from jackfield.model.names import NEVER, FabricName, ModelName, NodeName, OrderID, PhysicalID, Seconds
 
 
 class Traits(msgspec.Struct, frozen=True):
@@ -63,6 +63,8 @@ class Inventory(msgspec.Struct, frozen=True):
     devices: tuple[FabricDevice, ...] = ()
     free: Mapping[ModelName, int] = {}
     """Devices in the pool by model, where the manager shows only their number."""
+    begun: Seconds = NEVER
+    """When it began to be read, where that was before it was asked for."""
 
 
 class Order(msgspec.Struct, frozen=True):

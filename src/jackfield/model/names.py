@@ -25,6 +25,7 @@ Seconds = NewType("Seconds", float)
 """A point in time (since 1970) or a duration."""
 
 NEVER = Seconds(float("inf"))
+LONG_AGO = Seconds(float("-inf"))
 NO_TIME = Time("")
 
 

@@ -73,6 +73,9 @@ class View(Protocol):
     def current(self, fabric: FabricName) -> bool:
         """Whether what the manager last showed is no older than all that we know it to have done."""
 
+    def asked(self, fabric: FabricName) -> Seconds:
+        """When the manager was asked for what it last showed: what came about later need not be in it."""
+
     def fabric_of(self, node: NodeName) -> FabricName | None:
         """The fabric the node is a machine of."""
 

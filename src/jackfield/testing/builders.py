@@ -345,13 +345,14 @@ def world(
     """
     store = Store(policy)
     for one in inventories:
+        store.ask(one.fabric, NOW)
         store.see(one)
     for count, each in enumerate(objects, start=1):
         store.put(_numbered(each, count))
     for name, seen in facts.items():
         store.sense(NodeName(name), seen)
     for one in inventories if looked != NEVER else ():
-        store.ask(one.fabric)
+        store.ask(one.fabric, Seconds(looked))
         store.see(one, at=Seconds(looked))
     return store
 

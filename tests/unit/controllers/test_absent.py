@@ -22,7 +22,7 @@ ATTACHING = b.resource(state=ResourceState.ATTACHING)
 
 def looked(store: Store, shown: Inventory, at: float) -> float:
     """Ask and be answered; return since when the one resource lacks its device."""
-    store.ask(b.FABRIC)
+    store.ask(b.FABRIC, b.NOW)
     store.see(shown, at=Seconds(at))
     return since(store)
 
@@ -46,7 +46,7 @@ def test_a_device_that_was_shown_is_missing_since_the_first_answer_without_it(go
 @pytest.mark.parametrize("gone", [POOL, NOTHING, ELSEWHERE, NO_MACHINE, CHOOSING])
 def test_a_device_that_was_never_shown_is_missing_since_it_was_asked_for(gone: Inventory) -> None:
     store = b.world(inventories=[gone])
-    store.ask(b.FABRIC)
+    store.ask(b.FABRIC, b.NOW)
     store.put(b.resource(physical="1", state=ResourceState.ATTACHING, version="2"))
     store.put(b.resource(physical="1", version="3"))
     store.see(gone, at=Seconds(1))
@@ -56,7 +56,7 @@ def test_a_device_that_was_never_shown_is_missing_since_it_was_asked_for(gone: I
 
 def test_a_device_that_left_while_its_answer_was_doubted_is_missing_since_the_next() -> None:
     store = b.world(ONLINE, inventories=[HERE])
-    store.ask(b.FABRIC)
+    store.ask(b.FABRIC, b.NOW)
     store.see(POOL, current=False, at=Seconds(1))
     assert since(store) == NEVER
     assert looked(store, POOL, 2) == 2
@@ -64,7 +64,7 @@ def test_a_device_that_left_while_its_answer_was_doubted_is_missing_since_the_ne
 
 def test_an_answer_to_a_question_from_before_says_nothing() -> None:
     store = b.world(inventories=[POOL])
-    store.ask(b.FABRIC)
+    store.ask(b.FABRIC, b.NOW)
     store.put(ONLINE)
     store.see(POOL, at=Seconds(1))
     assert since(store) == NEVER
@@ -73,7 +73,7 @@ def test_an_answer_to_a_question_from_before_says_nothing() -> None:
 
 def test_an_answer_that_came_to_be_doubted_says_nothing() -> None:
     store = b.world(ONLINE, inventories=[POOL])
-    store.ask(b.FABRIC)
+    store.ask(b.FABRIC, b.NOW)
     store.see(POOL, current=False, at=Seconds(1))
     assert since(store) == NEVER
     store.see(POOL, at=Seconds(2))
@@ -132,9 +132,9 @@ def test_a_write_on_the_resource_changes_nothing_about_its_device() -> None:
 def test_news_of_a_missing_device_wake_whom_they_concern_once() -> None:
     store = b.world(ONLINE, inventories=[POOL])
     told = InventoryChanged(b.FABRIC, (b.NODE,), (b.device("a100-1"),))
-    store.ask(b.FABRIC)
+    store.ask(b.FABRIC, b.NOW)
     assert store.see(POOL, at=Seconds(1)) == (told,)
-    store.ask(b.FABRIC)
+    store.ask(b.FABRIC, b.NOW)
     assert store.see(POOL, at=Seconds(2)) == ()
     choosing = b.world(ONLINE, inventories=[CHOOSING])
     looked(choosing, CHOOSING, 1)

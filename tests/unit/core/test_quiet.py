@@ -51,12 +51,14 @@ class Row(NamedTuple):
     since: float = LONG_AGO
     """When anything last came to the node or left it."""
     traits: Traits = SLOTS
+    asked: float = b.NOW
+    """When the manager was asked for what it shows."""
 
 
 def view(row: Row) -> Store:
     machines = (Machine(NodeName("n1"), since=Seconds(row.since)), Machine(NodeName("n2")))
     shown = b.inventory(models={"A100": 2}, machines=machines, traits=row.traits)
-    return b.world(b.node(), *row.there, inventories=(b.showing(shown, *row.attached),))
+    return b.world(b.node(), *row.there, inventories=(b.showing(shown, *row.attached),), looked=row.asked)
 
 
 def decided(row: Row, name: str = "a100-0.rack-a") -> Plan:
@@ -81,7 +83,10 @@ ATTACHES = {
         (slot(sent=sent("attach", 9)),), says="asked again only when quiet", again_at=SOON
     ),
     "nor just before its time is over": Row(
-        (slot(sent=sent("attach", 179.5)),), says="only when quiet", again_at=Seconds(b.NOW + 0.5)
+        (slot(sent=sent("attach", 179.5)),), says="only when quiet", again_at=SOON
+    ),
+    "nor on an inventory that was asked for before that": Row(
+        (slot(sent=sent("attach", 900)),), says="only when quiet", again_at=SOON, asked=b.NOW - 721
     ),
     "a call is repeated when all is quiet": Row(
         (slot(sent=sent("attach", 180)),), do=(ATTACH,), says="all is quiet and nothing came", again_at=SOON
@@ -169,7 +174,14 @@ DETACHES = {
         (leaving(physical="p1", sent=sent("detach", 179.5)),),
         (gpu(1),),
         says="take it back",
-        again_at=Seconds(b.NOW + 0.5),
+        again_at=SOON,
+    ),
+    "nor on an inventory that was asked for before that": Row(
+        (leaving(physical="p1", sent=sent("detach", 900)),),
+        (gpu(1),),
+        says="take it back",
+        again_at=SOON,
+        asked=b.NOW - 721,
     ),
     "a call is repeated when all is quiet": Row(
         (leaving(physical="p1", sent=sent("detach", 180)),),
@@ -182,6 +194,12 @@ DETACHES = {
         (leaving(physical="p1", sent=sent("detach", 9)),),
         says="quiet about it",
         again_at=Seconds(b.NOW + 171),
+    ),
+    "a device that is gone is not let go on an inventory from before": Row(
+        (leaving(physical="p1", sent=sent("detach", 900)),),
+        says="quiet about it",
+        again_at=SOON,
+        asked=b.NOW - 721,
     ),
     "a device that is gone is let go when quiet": Row(
         (leaving(physical="p1", sent=sent("detach", 180)),), do=(GONE,), says="gone and all is quiet"
@@ -259,7 +277,7 @@ def test_an_attach_is_given_up_with_its_device_or_when_none_will_come(
     there = view(Row((found,), attached))
     resource = there.resource("a100-0.rack-a")
     assert resource is not None
-    plan = quiet.unsettled(there, resource, attach.order(resource, POLICY, there), b.NOW)
+    plan = quiet.unsettled(there, resource, attach.order(resource, POLICY, there), POLICY, b.NOW)
     assert (steps(plan) if plan is not None else None, plan.again_at if plan is not None else None) == (
         do,
         again_at,
@@ -270,7 +288,7 @@ def test_an_attach_that_was_never_sent_is_given_up_at_once() -> None:
     there = view(Row((slot(),), since=b.NOW - 5))
     resource = there.resource("a100-0.rack-a")
     assert resource is not None
-    assert quiet.unsettled(there, resource, attach.order(resource, POLICY, there), b.NOW) is None
+    assert quiet.unsettled(there, resource, attach.order(resource, POLICY, there), POLICY, b.NOW) is None
 
 
 def test_a_machine_that_nobody_knows_has_been_quiet() -> None:
@@ -331,3 +349,13 @@ def test_whoever_has_not_seen_the_inventory_has_not_begun_to_count() -> None:
     order = attach.order(replace(resource, status=resource.status), POLICY, there)
     plan = quiet.attach(there, resource, order, POLICY, b.NOW)
     assert (plan.actions, plan.again_at) == ((), SOON)
+
+
+def test_an_attach_is_not_given_up_on_an_inventory_from_before() -> None:
+    there = view(Row((slot(sent=sent("attach", 900)),), asked=b.NOW - 721))
+    resource = there.resource("a100-0.rack-a")
+    assert resource is not None
+    plan = quiet.unsettled(there, resource, attach.order(resource, POLICY, there), POLICY, b.NOW)
+    assert plan is not None
+    assert words(plan) == "the manager to be quiet about it"
+    assert plan.again_at == SOON

@@ -8,6 +8,8 @@ from collections.abc import Coroutine, Mapping
 from types import TracebackType
 from typing import Self, TypeVar
 
+from msgspec.structs import replace
+
 from jackfield.codec import redfish
 from jackfield.fabric.errands import Errands
 from jackfield.fabric.http import Wire
@@ -20,7 +22,7 @@ from jackfield.fabric.redfish.site import Site
 from jackfield.fabric.redfish.specific import Specific
 from jackfield.fabric.settings import FabricSettings
 from jackfield.model.fabric import Done, Failed, Inventory, Order, Progress
-from jackfield.model.names import PhysicalID
+from jackfield.model.names import PhysicalID, Seconds
 from jackfield.ports import Clock, Gone, Retry
 
 T = TypeVar("T")
@@ -36,8 +38,9 @@ class RedfishFabric:
         self._removal = Removal(site)
         self._way = (Constrained if site.options.chooses else Specific)(site, self._removal)
         self._errands = Errands(site.clock)
-        self._reading: asyncio.Task[Inventory] | None = None
-        self._readings: set[asyncio.Task[Inventory]] = set()
+        self._reading: asyncio.Task[tuple[Seconds, Inventory]] | None = None
+        self._outdated = False
+        self._readings: set[asyncio.Task[tuple[Seconds, Inventory]]] = set()
 
     def __repr__(self) -> str:
         return f"RedfishFabric({self._site.name!r}, {self._site.base!r})"
@@ -62,15 +65,17 @@ class RedfishFabric:
         """Return what the service shows. A tree that takes long to read is read on meanwhile, and asked for again."""
         if self._site.options.events:
             self._events.listen(self._site.tree.stream, self._site.bell.ring)
-        reading = self._reading or self._begun()
+        asked = self._site.clock.now()
+        reading = self._reading if self._reading is not None and not self._outdated else self._begun()
         await asyncio.wait((reading,), timeout=self._settings.call_timeout_seconds)
         if not reading.done():
+            # Read on also if it is outdated by then: a large tree that changes all the time would never be shown.
+            self._reading, self._outdated = reading, False
             raise Retry(f"{self._site.base}: the inventory is still being read")
         if self._reading is reading:
             self._reading = None
-        if reading.cancelled():
-            raise Retry(f"{self._site.base}: the inventory changed while it was being read")
-        return reading.result()
+        begun, shown = reading.result()
+        return replace(shown, begun=begun) if begun < asked else shown
 
     async def attach(self, order: Order) -> Progress:
         """Begin to attach, or say how far it is."""
@@ -94,29 +99,28 @@ class RedfishFabric:
 
     # --- what is under way
 
-    def _begun(self) -> asyncio.Task[Inventory]:
-        """Begin to read; those who ask meanwhile are shown the same."""
+    def _begun(self) -> asyncio.Task[tuple[Seconds, Inventory]]:
+        """Begin to read; those who ask meanwhile are shown the same, until we change something."""
+        self._outdated = False
         reading = self._reading = asyncio.get_running_loop().create_task(self._inventory())
         self._readings.add(reading)
         reading.add_done_callback(self._readings.discard)
         reading.add_done_callback(_told)
         return reading
 
-    async def _inventory(self) -> Inventory:
+    async def _inventory(self) -> tuple[Seconds, Inventory]:
+        """Read everything; return when that began as well."""
+        begun = self._site.clock.now()
         picture = await _present(self._site.refresh())
-        return self._site.stock.inventory(picture, self._site.nodes)
+        return begun, self._site.stock.inventory(picture, self._site.nodes)
 
     async def _changed(self, work: Coroutine[object, object, Progress]) -> Progress:
-        """Do the work; what was being read meanwhile is not what there is now."""
+        """Do the work: then whoever waits for something looks, and whoever asks is shown what came of it."""
         try:
             return await _present(work)
         finally:
-            self._news()
-
-    def _news(self) -> None:
-        """We have changed something: whoever waits looks, and whoever asks from now on is shown what came of it."""
-        self._reading = None
-        self._site.bell.ring()
+            self._outdated = True
+            self._site.bell.ring()
 
     async def _on(self, order: Order, device: PhysicalID) -> bool:
         place = await self._site.place(order.node)
@@ -149,7 +153,7 @@ async def _present(work: Coroutine[object, object, T]) -> T:
         raise Retry(str(error), UNCLEAR_AGAIN) from None
 
 
-def _told(reading: asyncio.Task[Inventory]) -> None:
+def _told(reading: asyncio.Task[tuple[Seconds, Inventory]]) -> None:
     """Look at how it ended: where nobody asked any more, that is no news to the log."""
     if not reading.cancelled():
         reading.exception()
