@@ -54,7 +54,7 @@ class Machine(msgspec.Struct, frozen=True):
     """When anything attached to it last came or went, as far as the one who asks has seen."""
 
 
-class Inventory(msgspec.Struct, frozen=True):
+class Inventory(msgspec.Struct, frozen=True, omit_defaults=True):
     """All that a manager shows at one moment, in the manager's order."""
 
     fabric: FabricName
