@@ -93,7 +93,7 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[str, ...]:
             # A machine may be shown for the first time: whoever could be put nowhere has waited for that.
             return tuple(dict.fromkeys((*wanted, *(_short(view, policy) if nodes else ()))))
         case SupplyChanged(model=model):
-            return tuple(one.metadata.name for one in view.requests_for(model) if _unmet(one))
+            return tuple(one.metadata.name for one in view.requests_for(model) if one.unmet)
         case _:
             return ()
 
@@ -133,12 +133,7 @@ def _makes_room(view: View, policy: Policy, delta: ObjectChanged) -> bool:
 def _short(view: View, policy: Policy) -> tuple[str, ...]:
     """Return the requests that leave the choice to us and have not got all they want."""
     alike = (one for model in policy.models for one in view.requests_for(model.cdi_model_name))
-    return tuple(one.metadata.name for one in alike if _unmet(one))
-
-
-def _unmet(request: ComposabilityRequest) -> bool:
-    """Whether it leaves the choice to us and has not got all it wants; what it lacks may not stand on it yet."""
-    return not request.scalers and request.status.state is not RequestState.RUNNING
+    return tuple(one.metadata.name for one in alike if one.unmet)
 
 
 # --- requests that name their devices

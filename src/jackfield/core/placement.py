@@ -244,7 +244,10 @@ def _space(site: Site, stage: Stage, node: NodeName) -> int:
 
 
 def _free(site: Site, stage: Stage, node: NodeName) -> tuple[DeviceID, ...]:
-    """Return devices that nobody has and the node may try, as many as are missing at most."""
+    """Return devices that nobody has and the node may try, as many as are missing at most.
+
+    Those first that older requests leave: were all to try the same, all but one would try in vain, again and again.
+    """
     view, fabric = site.view, _fabric(site, node)
     inventory = view.inventory(fabric)
     assert inventory is not None  # it shows the node
@@ -256,8 +259,18 @@ def _free(site: Site, stage: Stage, node: NodeName) -> tuple[DeviceID, ...]:
         listed = (one for one in slots if view.resource_of(one) is None and not view.claims_holding(one))
     else:
         listed = (one for one in view.free_devices(fabric, stage.model.cdi_model_name, count))
-    fit = (one for one in listed if one not in stage.taken and not _blamed(site, one, node))
-    return tuple(itertools.islice(fit, max(0, min(count, stage.missing))))
+    untaken = tuple(itertools.islice((one for one in listed if one not in stage.taken), max(0, count)))
+    first = _wanted_before(site) % len(untaken) if untaken else 0
+    fit = (one for one in (*untaken[first:], *untaken[:first]) if not _blamed(site, one, node))
+    return tuple(itertools.islice(fit, stage.missing))
+
+
+def _wanted_before(site: Site) -> int:
+    """Return how many devices older requests that are not met yet may want of those that are free."""
+    alike = site.view.requests_for(site.request.spec.resource.model)
+    older = itertools.takewhile(lambda one: one.key != site.request.key, alike)
+    has = site.view.resources_of
+    return sum(max(0, one.spec.resource.size - len(has(one.metadata.name))) for one in older if one.unmet)
 
 
 def _blamed(site: Site, device: DeviceID, node: NodeName) -> bool:

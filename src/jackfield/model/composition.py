@@ -160,6 +160,11 @@ class ComposabilityRequest(Object, frozen=True, gc=False, kw_only=True):
         return SCALER in self.metadata.labels
 
     @property
+    def unmet(self) -> bool:
+        """Whether it leaves the choice to us and has not got all it wants; what it lacks may not stand on it yet."""
+        return not (self.scalers or self.deleting or self.status.state is RequestState.RUNNING)
+
+    @property
     def wanted(self) -> tuple[Wanted, ...]:
         """The devices a scaler's request names."""
         lines = self.metadata.annotations.get(DEVICES, "").splitlines()

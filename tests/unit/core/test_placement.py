@@ -9,9 +9,11 @@ from jackfield.model.composition import (
     DELETE_DEVICE,
     AllocationPolicy,
     ComposabilityRequest,
+    ComposabilityRequestStatus,
     ComposableResource,
     OtherSpec,
     Record,
+    RequestState,
     ResourceState,
 )
 from jackfield.model.fabric import FabricDevice, Inventory, Machine, Traits
@@ -276,6 +278,35 @@ def test_where_the_next_devices_go(row: Row) -> None:
 def test_devices_are_taken_from_the_fabric_of_their_node() -> None:
     places, _ = placement.places(site(Row(wish(by=DIFFERENT), (), inventories=RACKS)), (), 2)
     assert [device.pool for device, _ in places] == ["rack-a", "rack-b"]
+
+
+def elder(size: int, **meta: object) -> ComposabilityRequest:
+    return b.request(size, name="elder", created=Seconds(b.NOW - 60), **meta)  # type: ignore[arg-type] # passed on
+
+
+@pytest.mark.parametrize(
+    ("others", "first"),
+    [
+        ((), "a100-1"),
+        ((elder(3),), "a100-4"),
+        ((elder(3), b.resource("a100-9", request="elder")), "a100-3"),
+        ((elder(1), b.resource("a100-9", request="elder"), b.resource("a100-8", request="elder")), "a100-1"),
+        ((elder(10),), "a100-2"),
+        ((elder(3, status=ComposabilityRequestStatus(state=RequestState.RUNNING)),), "a100-1"),
+        ((elder(3, deleted=b.NOW),), "a100-1"),
+        ((b.request({"a100-1": "c"}, name="scalers", created=Seconds(b.NOW - 60)),), "a100-1"),
+        ((b.request(3, name="younger", created=Seconds(b.NOW + 60)),), "a100-1"),
+    ],
+)
+@pytest.mark.parametrize("traits", [Traits(), SLOTS])
+def test_what_older_requests_may_want_is_tried_last(
+    others: tuple[Object, ...], first: str, traits: Traits
+) -> None:
+    inventory = b.inventory(models={"A100": 9}, machines=NODES, traits=traits)
+    given = Row(wish(created=b.NOW), (), there=(*nodes(*NODES), *others), inventories=(inventory,))
+    places, _ = placement.places(site(given), (), 1)
+    count = 1 if traits.chooses_device else 0  # slots are counted from 0
+    assert [device.device for device, _ in places] == [f"a100-{int(first[5:]) - count}"]
 
 
 # --- other_spec
