@@ -8,6 +8,8 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
     $$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
     && { echo $$python; break; }; done)
 WORKERS ?= 2
+# Tests start hundreds of processes: where it is set, each of them would compile everything anew, for seconds.
+unexport PYTHONDONTWRITEBYTECODE
 
 VENV := .venv
 RUN := $(VENV)/bin/python

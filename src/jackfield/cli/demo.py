@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from jackfield.cli import kubeconfigs, output, up
+from jackfield.cli import kubeconfigs, outcomes, output, up
 from jackfield.cli.clock import WallClock
 from jackfield.cli.story import demo_scenario
 from jackfield.sim import picture, play, story
@@ -44,14 +44,14 @@ def run(seed: int, speed: float, *, as_json: bool, plain: bool) -> int:
     if as_json:
         for frame in frames:
             click.echo(output.as_json(frame.line))
-        return output.end(outcome, json=True)
+        return outcomes.end(outcome, json=True)
     if plain or not sys.stdout.isatty():
         click.echo(f"{scenario.title}\n\n{story.HEADER}")
         for frame in frames:
-            output.tell(frame.line)
-        return output.end(outcome, json=False)
+            outcomes.tell(frame.line)
+        return outcomes.end(outcome, json=False)
     _animate(frames, scenario.title, max(speed, 0.1))
-    return output.end(outcome, json=False)
+    return outcomes.end(outcome, json=False)
 
 
 def run_live(seed: int, kubeconfig: Path | None) -> int:
@@ -63,7 +63,7 @@ def run_live(seed: int, kubeconfig: Path | None) -> int:
     if outcome is None:
         click.echo("ended before the play did", err=True)
         return output.OK
-    return output.end(outcome, json=False)
+    return outcomes.end(outcome, json=False)
 
 
 async def _live(seed: int, kubeconfig: Path | None) -> play.Outcome | None:
@@ -89,7 +89,7 @@ async def _live(seed: int, kubeconfig: Path | None) -> play.Outcome | None:
 
 def _tell(line: story.Line, _: SimWorld) -> None:
     if not line.bookkeeping:
-        output.tell(line)
+        outcomes.tell(line)
 
 
 def _programme(title: str, kubeconfig: Path, seconds: float) -> str:

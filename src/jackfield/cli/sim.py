@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from jackfield.cli import output
+from jackfield.cli import outcomes, output
 from jackfield.cli.run import leaves
 from jackfield.ports import Refused
 from jackfield.sim import play, story
@@ -28,7 +28,7 @@ def run(path: Path, seed: int, *, as_json: bool, everything: bool) -> int:
         if as_json:
             click.echo(output.as_json(line))
         elif everything or not line.bookkeeping:
-            output.tell(line)
+            outcomes.tell(line)
 
     if not as_json:
         click.echo(f"{scenario.title or path.name} (seed {seed})\n\n{story.HEADER}")
@@ -41,4 +41,4 @@ def run(path: Path, seed: int, *, as_json: bool, everything: bool) -> int:
         for one in refusals:  # a name, an amount or an expression that no API server would take
             click.echo(f"{path}: {one}", err=True)
         return output.UNUSABLE
-    return output.end(outcome, json=as_json)
+    return outcomes.end(outcome, json=as_json)

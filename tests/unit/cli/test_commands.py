@@ -138,6 +138,18 @@ def test_help_loads_nothing_that_only_commands_need() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("module", ["run", "fabric_serve"])
+def test_what_runs_for_months_loads_no_simulator(module: str) -> None:
+    script = (
+        f"import sys, jackfield.cli.{module};"
+        "unneeded = ('jackfield.sim', 'jackfield.cluster', 'jackfield.core.cel', 'rich');"
+        "loaded = [name for name in sys.modules if name.startswith(unneeded)];"
+        "assert not loaded, loaded"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("command", ["demo", "sim", "story"])
 def test_every_command_explains_itself(command: str) -> None:
     done = run(command, "--help")
