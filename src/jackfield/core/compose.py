@@ -125,7 +125,7 @@ def _makes_room(view: View, policy: Policy, delta: ObjectChanged) -> bool:
         case ObjectChanged(new=Lease()):
             return bool(room.wakes(view, policy, delta))
         case ObjectChanged(old=ComposableResource() as old, new=new):
-            return _stands(old) and not (isinstance(new, ComposableResource) and _stands(new))
+            return old.stands and not (isinstance(new, ComposableResource) and new.stands)
         case _:
             return False
 
@@ -197,7 +197,7 @@ def _chosen(view: View, request: ComposabilityRequest, policy: Policy, now: Seco
     error = placement.invalid(site)
     if error:
         return Composition(error=error)
-    children = tuple(one for one in view.resources_of(request.metadata.name) if _stands(one))
+    children = tuple(one for one in view.resources_of(request.metadata.name) if one.stands)
     kept = placement.kept(site, children)
     misfits = tuple(one for one in children if one not in kept)
     size = request.spec.resource.size
@@ -207,10 +207,6 @@ def _chosen(view: View, request: ComposabilityRequest, policy: Policy, now: Seco
     places, error = placement.places(site, kept, size - len(kept))
     create = tuple((device, node, Key("", "")) for device, node in places)
     return Composition(create, misfits, error, placement.again_at(site) if error else NEVER)
-
-
-def _stands(resource: ComposableResource) -> bool:
-    return not resource.deleting and resource.state not in {ResourceState.DETACHING, ResourceState.DELETING}
 
 
 # --- the end of a request

@@ -269,8 +269,12 @@ def _wanted_before(site: Site) -> int:
     """Return how many devices older requests that are not met yet may want of those that are free."""
     alike = site.view.requests_for(site.request.spec.resource.model)
     older = itertools.takewhile(lambda one: one.key != site.request.key, alike)
-    has = site.view.resources_of
-    return sum(max(0, one.spec.resource.size - len(has(one.metadata.name))) for one in older if one.unmet)
+    return sum(_lacks(site.view, one) for one in older if one.unmet)
+
+
+def _lacks(view: View, request: ComposabilityRequest) -> int:
+    has = sum(one.stands for one in view.resources_of(request.metadata.name))
+    return max(0, request.spec.resource.size - has)
 
 
 def _blamed(site: Site, device: DeviceID, node: NodeName) -> bool:

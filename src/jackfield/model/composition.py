@@ -254,6 +254,11 @@ class ComposableResource(Object, frozen=True, gc=False, kw_only=True):
         return PhysicalID(self.metadata.annotations.get(FOREIGN, ""))
 
     @property
+    def stands(self) -> bool:
+        """Whether it is to stay, as far as anybody has said."""
+        return not self.deleting and self.state not in {ResourceState.DETACHING, ResourceState.DELETING}
+
+    @property
     def withdrawn(self) -> bool:
         """Whether its end was asked for and nobody has it: no record may be written on it from here on (rule 13)."""
         free = self.record is None and not self.holder

@@ -291,6 +291,7 @@ def elder(size: int, **meta: object) -> ComposabilityRequest:
         ((elder(3),), "a100-4"),
         ((elder(3), b.resource("a100-9", request="elder")), "a100-3"),
         ((elder(1), b.resource("a100-9", request="elder"), b.resource("a100-8", request="elder")), "a100-1"),
+        ((elder(2), b.resource("a100-9", request="elder", state=ResourceState.DETACHING)), "a100-3"),
         ((elder(10),), "a100-2"),
         ((elder(3, status=ComposabilityRequestStatus(state=RequestState.RUNNING)),), "a100-1"),
         ((elder(3, deleted=b.NOW),), "a100-1"),
