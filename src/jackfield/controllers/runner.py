@@ -27,6 +27,8 @@ from jackfield.ports import Conflict, Gone, PortError, Refused, Retry, Rewound, 
 
 ROUNDS_MAX = 64
 """How many keys of one controller are worked on side by side."""
+TURN_MAX = Seconds(0.002)
+"""After so long a controller that has more to decide lets others go on: what was decided is to be sent."""
 BACKOFF_FIRST = Seconds(0.05)
 BACKOFF_MAX = Seconds(30.0)
 ALONE = Alone()
@@ -200,11 +202,17 @@ class Runner:
     async def _work(self, controller: Controller, group: asyncio.TaskGroup) -> None:
         dirty = self._dirty[controller.name]
         room = asyncio.Semaphore(ROUNDS_MAX)
+        clock, spent = self._world.clock, 0.0
         while True:
+            if spent > TURN_MAX:
+                await clock.sleep(Seconds(0.0))
+                spent = 0.0
             await room.acquire()
             key = await dirty.get()
+            began = clock.now()
             plan = self._decide(controller, key)
             self._explain_later(controller, key, plan)
+            spent += clock.now() - began
             if not plan.actions:  # most rounds end here: no task is needed for nothing
                 self._failures.pop((controller.name, key), None)
                 dirty.done(key)

@@ -8,7 +8,14 @@ from collections.abc import Callable, Coroutine, Hashable
 import pytest
 
 from jackfield.cluster.api import Client
-from jackfield.controllers.runner import BACKOFF_FIRST, BACKOFF_MAX, OBSERVED, Controller, Runner
+from jackfield.controllers.runner import (
+    BACKOFF_FIRST,
+    BACKOFF_MAX,
+    OBSERVED,
+    TURN_MAX,
+    Controller,
+    Runner,
+)
 from jackfield.controllers.store import Store
 from jackfield.core import lead
 from jackfield.model.claim import (
@@ -29,7 +36,7 @@ from jackfield.model.plan import LabelNode, Phase, Plan, Rescan, Waiting
 from jackfield.model.pod import Container, Pod, PodResourceClaim, PodSpec
 from jackfield.model.policy import DRIVER, Policy
 from jackfield.model.view import Delta, InventoryChanged, ObjectChanged, View
-from jackfield.ports import EVERYTHING, Bug, Conflict, Gone, PortError, Refused, Retry, World
+from jackfield.ports import EVERYTHING, Bug, Clock, Conflict, Gone, PortError, Refused, Retry, World
 from jackfield.sim import loop
 from jackfield.sim.chance import Chance, Fixed
 from jackfield.sim.clock import running
@@ -105,10 +112,12 @@ class Decision:
 class Scene:
     """A runner over one decision, on a cluster with nothing else in it."""
 
-    def __init__(self, decision: Decision, host: Host, policy: Policy = b.policy()) -> None:
+    def __init__(
+        self, decision: Decision, host: Host, policy: Policy = b.policy(), clock: Clock | None = None
+    ) -> None:
         self.bench = Bench(policy=policy)
         self.heard = Heard()
-        world = World(self.bench.client, self.bench.clock, {}, {b.NODE: host})
+        world = World(self.bench.client, clock or self.bench.clock, {}, {b.NODE: host})
         controller = Controller("test", decision.decide, decision.wakes, lead.of_none)
         self.runner = Runner(world, self.bench.store, (controller,), self.heard)
 
@@ -163,6 +172,46 @@ def test_keys_run_side_by_side() -> None:
         host = Host(takes=10)
         await running_for(Scene(Decision(), host), 5, "a", "b", "c")
         assert host.at_once_max == 3
+
+    play(scene)
+
+
+class Laborious(Decision):
+    """Takes its time, as decisions do in the real world; remembers how much had been sent by then."""
+
+    def __init__(self, host: Host, clock: "Ticking") -> None:
+        super().__init__()
+        self.sent: list[int] = []
+        self._host = host
+        self._clock = clock
+
+    def decide(self, view: View, key: str, policy: Policy, now: Seconds) -> Plan:
+        self.sent.append(len(self._host.begun))
+        self._clock.late += TURN_MAX
+        return super().decide(view, key, policy, now)
+
+
+class Ticking:
+    """Time that passes while something is decided."""
+
+    def __init__(self) -> None:
+        self.late = 0.0
+
+    def now(self) -> Seconds:
+        return Seconds(running().now() + self.late)
+
+    async def sleep(self, duration: Seconds) -> None:
+        await running().sleep(duration)
+
+
+def test_what_was_decided_is_sent_before_all_else_is_decided() -> None:
+    async def scene() -> None:
+        host, clock = Host(), Ticking()
+        decision = Laborious(host, clock)
+        stage = Scene(decision, host, clock=clock)
+        await running_for(stage, 5, *"abcdefgh")
+        assert len(decision.sent) == len("abcdefgh")
+        assert all(number < sent + 3 for number, sent in enumerate(decision.sent))
 
     play(scene)
 
