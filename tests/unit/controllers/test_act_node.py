@@ -113,9 +113,28 @@ def test_a_device_in_use_is_released_only_by_force(*, force: bool) -> None:
         assert (bench.host.seen() == ()) == force
         found = await bench.resource()
         assert holds(found.status.conditions, RELEASED) == force
+        said = condition(found.status.conditions, RELEASED)
+        assert said is not None
+        assert force or said.message == "device 0000 is prepared for default/c"
+        assert found.state is ResourceState.DETACHING
         known = bench.store.facts(b.NODE)
         assert known is not None
         assert known.seen == bench.host.seen()
+
+    play(scene)
+
+
+def test_who_holds_a_device_is_written_once() -> None:
+    async def scene(bench: Bench) -> None:
+        made = await _seen_and_prepared(bench)
+        for _ in range(2):
+            with pytest.raises(Refused):
+                await bench.act(release(version(await bench.resource()), "0000"))
+        first = version(await bench.resource())
+        assert first != version(made)
+        with pytest.raises(Refused):
+            await bench.act(release(first, "0000"))
+        assert version(await bench.resource()) == first
 
     play(scene)
 
