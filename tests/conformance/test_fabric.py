@@ -10,7 +10,7 @@ import pytest
 from jackfield.fabric.native import NativeFabric
 from jackfield.fabric.settings import FabricSettings, Secret
 from jackfield.model.fabric import Done, Failed, Inventory, Machine, Order, Progress, Traits, Working
-from jackfield.model.names import FabricName, ModelName, NodeName, OrderID, Seconds
+from jackfield.model.names import FabricName, ModelName, NodeName, OrderID, PhysicalID, Seconds
 from jackfield.ports import Clock, Refused
 from jackfield.sim import clock, loop
 from jackfield.sim.chance import Chance, Distribution, Fixed, Lognormal
@@ -53,6 +53,11 @@ def manager(traits: Traits, duration: Distribution, time: Clock | None = None) -
 
 
 def bench(simulated: Manager) -> conformance.Bench:
+    async def another() -> PhysicalID:
+        device = simulated.pool.behind("switch0")[0]
+        simulated.pool.move(device, NodeName("n0"))
+        return device
+
     return conformance.Bench(
         connect=lambda: SimFabric(simulated),
         clock=simulated.clock,
@@ -60,6 +65,7 @@ def bench(simulated: Manager) -> conformance.Bench:
         nodes=(NodeName("n0"), NodeName("n1")),
         plenty=ModelName("A100"),
         scarce=ModelName("H100"),
+        another=another,
     )
 
 
@@ -140,6 +146,23 @@ class TurnsRoundForOthers(Broken):
         return Done(order.device)
 
 
+class DoesNotKnowTheWord(Broken):
+    """Reads `foreign` over: finds nothing of the order attached, and is done."""
+
+    async def detach(self, order: Order) -> Progress:
+        return await super().detach(msgspec.structs.replace(order, foreign=False))
+
+
+class RefusesAndDoesIt(Broken):
+    """Takes off what it says it cannot."""
+
+    async def detach(self, order: Order) -> Progress:
+        if order.foreign:
+            self.simulated.pool.leave(order.device)
+            raise Refused("not mine")
+        return await super().detach(order)
+
+
 class RefusesToDetachNothing(Broken):
     """Cannot detach what is not there."""
 
@@ -205,6 +228,15 @@ class ShowsNothingOfOurs(Broken):
         return msgspec.structs.replace(shown, devices=devices)
 
 
+class ShowsAllAsOurs(Broken):
+    """Takes all devices for ours."""
+
+    async def inventory(self) -> Inventory:
+        shown = await super().inventory()
+        devices = tuple(msgspec.structs.replace(device, ours=True) for device in shown.devices)
+        return msgspec.structs.replace(shown, devices=devices)
+
+
 class CountsTwice(Broken):
     """Counts what is attached as free too."""
 
@@ -244,6 +276,18 @@ BREAKERS: tuple[tuple[str, Traits, Callable[[Manager], Broken]], ...] = (
     ("the same detach twice is done twice", KNOWING, RefusesToDetachNothing),
     ("a detach of nothing is done and changes nothing", KNOWING, RefusesToDetachNothing),
     ("no order detaches what another attached", KNOWING, TurnsRoundForOthers),
+    (
+        "what somebody else attached goes only by an order that says so, if at all",
+        KNOWING,
+        TurnsRoundForOthers,
+    ),
+    (
+        "what somebody else attached goes only by an order that says so, if at all",
+        KNOWING,
+        DoesNotKnowTheWord,
+    ),
+    ("what somebody else attached goes only by an order that says so, if at all", KNOWING, RefusesAndDoesIt),
+    ("what somebody else attached goes only by an order that says so, if at all", BLIND, ShowsAllAsOurs),
     ("an id closed before its attach never attaches", KNOWING, TurnsRoundForOthers),
     ("an id closed after its attach never attaches again", KNOWING, KeepsIdsInMemory),
     ("a detach of an attach under way leaves nothing behind", KNOWING, TurnsRoundForOthers),

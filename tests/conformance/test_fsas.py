@@ -9,7 +9,7 @@ import pytest
 from jackfield.fabric import Line
 from jackfield.fabric_manager.durations import Distribution, Fixed, Uniform
 from jackfield.model.fabric import Traits
-from jackfield.model.names import ModelName, NodeName, Seconds
+from jackfield.model.names import ModelName, NodeName, PhysicalID, Seconds
 from jackfield.testing import fabric as conformance
 from unit.fabric.fsas_bench import TYPES, line, serving
 from unit.fabric_manager.lab import FABRIC
@@ -28,10 +28,23 @@ def test_the_adapters_keep_their_promises(
         async with AsyncExitStack() as stack:
             server = await stack.enter_async_context(serving(tmp_path, duration))
 
+            foreign: list[PhysicalID] = []
+
             def connect() -> Line:
-                made = line(kind, server.url, server.manager.clock, effectSeconds=15.0, queueSeconds=35.0)
+                made = line(
+                    kind,
+                    server.url,
+                    server.manager.clock,
+                    effectSeconds=15.0,
+                    queueSeconds=35.0,
+                    foreign=foreign,
+                )
                 stack.push_async_exit(made)
                 return made
+
+            async def another() -> PhysicalID:
+                foreign.append(await conformance.taken(bench))
+                return foreign[0]
 
             bench = conformance.Bench(
                 connect=connect,
@@ -40,6 +53,7 @@ def test_the_adapters_keep_their_promises(
                 nodes=(NodeName("n-1"), NodeName("n-2")),
                 plenty=ModelName("A100"),
                 scarce=ModelName("H100"),
+                another=another,
             )
             await row.run(bench)
 

@@ -9,7 +9,7 @@ import pytest
 from jackfield.fabric import Line
 from jackfield.fabric_manager.durations import Distribution, Fixed, Uniform
 from jackfield.model.fabric import Traits
-from jackfield.model.names import ModelName, NodeName, Seconds
+from jackfield.model.names import ModelName, NodeName, PhysicalID, Seconds
 from jackfield.testing import fabric as conformance
 from unit.fabric.nec_bench import line, serving
 from unit.fabric_manager.lab import FABRIC
@@ -31,10 +31,16 @@ def test_the_adapter_keeps_its_promises(
         async with AsyncExitStack() as stack:
             server = await stack.enter_async_context(serving(tmp_path, duration))
 
+            foreign: list[PhysicalID] = []
+
             def connect() -> Line:
-                made = line(server.url, server.manager.clock, wiring=wiring)
+                made = line(server.url, server.manager.clock, wiring=wiring, foreign=foreign)
                 stack.push_async_exit(made)
                 return made
+
+            async def another() -> PhysicalID:
+                foreign.append(await conformance.taken(bench))
+                return foreign[0]
 
             bench = conformance.Bench(
                 connect=connect,
@@ -43,6 +49,7 @@ def test_the_adapter_keeps_its_promises(
                 nodes=(NodeName("n-1"), NodeName("n-2")),
                 plenty=ModelName("A100"),
                 scarce=ModelName("H100"),
+                another=another,
             )
             await row.run(bench)
 

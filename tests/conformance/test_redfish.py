@@ -10,7 +10,7 @@ from jackfield.fabric import Line
 from jackfield.fabric_manager.durations import Distribution, Fixed, Uniform
 from jackfield.fabric_manager.faces.redfish import Redfish
 from jackfield.model.fabric import Traits
-from jackfield.model.names import ModelName, NodeName, Seconds
+from jackfield.model.names import ModelName, NodeName, PhysicalID, Seconds
 from jackfield.testing import fabric as conformance
 from unit.fabric.redfish_bench import MODES, line, serving
 from unit.fabric_manager.lab import FABRIC
@@ -40,11 +40,17 @@ def test_the_adapter_keeps_its_promises(
                 serving(tmp_path, duration, face=Redfish(answer_seconds=Seconds(held)))
             )
 
+            foreign: list[PhysicalID] = []
+
             def connect() -> Line:
                 jobs = 1 if mode == "constrained" else 3
-                made = line(server.url, server.manager.clock, **MODES[mode], jobs=jobs)
+                made = line(server.url, server.manager.clock, **MODES[mode], jobs=jobs, foreign=foreign)
                 stack.push_async_exit(made)
                 return made
+
+            async def another() -> PhysicalID:
+                foreign.append(await conformance.taken(bench))
+                return foreign[0]
 
             bench = conformance.Bench(
                 connect=connect,
@@ -53,6 +59,7 @@ def test_the_adapter_keeps_its_promises(
                 nodes=(NodeName("n-1"), NodeName("n-2")),
                 plenty=ModelName("A100"),
                 scarce=ModelName("H100"),
+                another=another,
             )
             await row.run(bench)
 

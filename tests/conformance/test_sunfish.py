@@ -6,7 +6,7 @@ import pytest
 
 from jackfield.fabric.redfish.adapter import RedfishFabric
 from jackfield.model.fabric import Traits
-from jackfield.model.names import ModelName, NodeName
+from jackfield.model.names import ModelName, NodeName, PhysicalID
 from jackfield.sim import clock, loop
 from jackfield.testing import fabric as conformance
 from unit.fabric.sunfish_bench import adapter, small
@@ -23,11 +23,16 @@ def test_the_adapter_keeps_its_promises(row: conformance.Row, seconds: float, ag
     async def main() -> None:
         paper = small(tells=agents == "tell", seconds=seconds)
         async with AsyncExitStack() as stack:
+            foreign: list[PhysicalID] = []
 
             def connect() -> RedfishFabric:
-                made = adapter(paper)
+                made = adapter(paper, foreign=foreign)
                 stack.push_async_exit(made)
                 return made
+
+            async def another() -> PhysicalID:
+                foreign.append(await conformance.taken(bench))
+                return foreign[0]
 
             bench = conformance.Bench(
                 connect=connect,
@@ -36,6 +41,7 @@ def test_the_adapter_keeps_its_promises(row: conformance.Row, seconds: float, ag
                 nodes=(NodeName("n-1"), NodeName("n-2")),
                 plenty=ModelName("A100"),
                 scarce=ModelName("H100"),
+                another=another,
             )
             await row.run(bench)
 

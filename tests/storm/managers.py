@@ -310,7 +310,24 @@ def _redfish(manager: Manager, folder: Path) -> dict[str, object]:
         "jobs": 50,
         "foreign": list(plan.taken),
     }
+    if plan.kind == "sunfish":
+        options["identity"] = "block"  # as the manager calls it, by which nodes see it
     return {"options": options}
+
+
+def _liqid(manager: Manager, _: Path) -> dict[str, object]:
+    plan = manager.plan
+    options: dict[str, object] = {
+        "user": USER,
+        "models": [{"name": one} for one in MODELS],
+        "slots": plan.slots,
+        "effectSeconds": plan.effect_seconds,
+        "queueSeconds": plan.queue_seconds,
+        "editSeconds": plan.effect_seconds + plan.queue_seconds,
+        "jobs": 50,
+        "foreign": list(plan.taken),
+    }
+    return {"tokenFile": str(manager.token_file), "options": options}
 
 
 WAYS: Final[Mapping[str, Callable[[Manager, Path], dict[str, object]]]] = {
@@ -319,6 +336,8 @@ WAYS: Final[Mapping[str, Callable[[Manager, Path], dict[str, object]]]] = {
     "fsas-cm": _fsas,
     "nec": _nec,
     "redfish": _redfish,
+    "sunfish": _redfish,
+    "liqid": _liqid,
 }
 FACES: Final[Mapping[str, str]] = {
     "native": "native",
@@ -326,6 +345,8 @@ FACES: Final[Mapping[str, str]] = {
     "fsas-cm": "fsas",
     "nec": "nec",
     "redfish": "redfish",
+    "sunfish": "redfish",
+    "liqid": "liqid",
 }
 """Under which name the manager knows who calls."""
 KINDS: Final = tuple(one for one in fabric.TYPES if one in WAYS)

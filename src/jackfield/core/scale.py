@@ -87,9 +87,16 @@ def _also(view: View, policy: Policy, one: object) -> Iterable[NodeName]:
 
 
 def _astray(view: View, policy: Policy, resource: ComposableResource) -> Iterable[NodeName]:
-    """Where the device stands, should that be elsewhere: given up by this resource, it is put into the books there."""
+    """Where the device stands, should that be elsewhere: given up by this resource, it is put into the books there.
+
+    Also the device that it was to have: while there is this resource, nobody else can have one of its name.
+    """
     fabric = naming.fabric_of(resource.device, policy) if resource.device is not None else None
-    return (view.place_of(fabric, resource.status.cdi_device_id),) if fabric is not None else ()
+    if resource.device is None or fabric is None:
+        return ()
+    meant = view.physical(resource.device)
+    there = view.place_of(fabric, resource.status.cdi_device_id)
+    return (there, meant.node) if meant is not None else (there,)
 
 
 def _past_spares(view: View, policy: Policy, resource: ComposableResource) -> Iterable[NodeName]:

@@ -8,7 +8,7 @@ import random
 import re
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
-from typing import Final
+from typing import Final, Literal, get_args
 
 import msgspec
 
@@ -17,6 +17,7 @@ from jackfield.model.names import NodeName, OrderID, PhysicalID, Seconds
 FAULTS_MAX: Final = 1000
 SECONDS_MAX: Final = Seconds(3600.0)
 STATUS_MIN, STATUS_MAX = 400, 599
+WORD_MAX: Final = 63
 NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 NUMBERED: Final = re.compile(r"fault-(\d{1,9})")
 
@@ -66,12 +67,21 @@ HOLDING: Final = (Kind.HANG, Kind.SUSPEND)
 CHOICE: Final = (Kind.WRONG, Kind.SWAP, Kind.ASTRAY)
 WIRE: Final = (Kind.LOST, Kind.LATE, Kind.STATUS, Kind.UNAUTHORIZED)
 
+Verb = Literal[
+    "attach", "detach", "inventory", "token",  # all, or most
+    "reserve",  # redfish
+    "layout-apply", "jobs", "cancel", "resume", "delete",  # nec; the third is Liqid's too
+    "edit", "reprogram",  # liqid
+]  # fmt: skip
+"""What a call is, by whatever protocol."""
+VERBS: Final[tuple[str, ...]] = get_args(Verb)
+
 
 class Call(msgspec.Struct, frozen=True):
     """What is about to be done, and to what."""
 
     face: str
-    verb: str
+    verb: Verb
     device: PhysicalID = PhysicalID("")
     node: NodeName = NodeName("")
     order: OrderID = OrderID("")
@@ -121,6 +131,8 @@ def wrong(fault: Fault) -> str:
     needed = NEEDS.get(fault.kind)
     if needed and not getattr(fault, needed):
         return f"{fault.kind} needs {'seconds' if needed == 'seconds' else f'a {needed}'}"
+    if fault.verb and fault.verb not in VERBS:
+        return f"there is no verb {fault.verb[:WORD_MAX]!r}; there are {', '.join(VERBS)}"
     if fault.id and not NAME.fullmatch(fault.id):
         return "id must be 1 to 63 lower case letters, digits and hyphens"
     if min(fault.after, fault.times, fault.limit) < 0:

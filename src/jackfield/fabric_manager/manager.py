@@ -27,6 +27,7 @@ from jackfield.fabric_manager.faults import (
     Fault,
     Faults,
     Kind,
+    Verb,
     wrong,
 )
 from jackfield.fabric_manager.hardware import Hardware
@@ -292,7 +293,7 @@ class Manager:
     async def _work(self, order: OrderID) -> None:
         """Do one thing for an order, attach or detach, and write down what came of it."""
         entry = self._now(order)
-        verb = "detach" if entry.state is State.DETACHING else "attach"
+        verb: Verb = "detach" if entry.state is State.DETACHING else "attach"
         await self.store.committed()  # what is meant stands on disk before anything is moved
         times = self.hardware.lab.times
         drawn = (times.detach if verb == "detach" else times.attach).draw(self._generator)
@@ -308,7 +309,7 @@ class Manager:
         self._put(after)
         await self.store.committed()
 
-    async def _outcome(self, verb: str, entry: Entry) -> str:
+    async def _outcome(self, verb: Verb, entry: Entry) -> str:
         """Return why the work failed; empty if it did not."""
         fault = await self._befallen(Call(entry.owner, verb, entry.device, entry.node, entry.order.id))
         if fault is not None and fault.kind is Kind.FAIL:

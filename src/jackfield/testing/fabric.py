@@ -13,8 +13,9 @@ from enum import StrEnum
 
 import msgspec
 
-from jackfield.model.fabric import Done, Inventory, Order, Traits
+from jackfield.model.fabric import Done, Inventory, Order, Traits, Working
 from jackfield.model.names import NodeName, OrderID, PhysicalID
+from jackfield.ports import Refused, Retry
 from jackfield.testing.fabric_bench import (
     DEVICES_MIN,
     POLL,
@@ -26,9 +27,10 @@ from jackfield.testing.fabric_bench import (
     expect,
     failed,
     free,
+    taken,
 )
 
-__all__ = ["DEVICES_MIN", "TABLE", "Bench", "Kind", "Row", "Trial", "Violation", "kind", "rows"]
+__all__ = ["DEVICES_MIN", "TABLE", "Bench", "Kind", "Row", "Trial", "Violation", "kind", "rows", "taken"]
 
 
 class Kind(StrEnum):
@@ -204,6 +206,48 @@ async def _move(trial: Trial) -> None:
     expect(not await trial.attached(trial.node), "it is not on the first any more")
 
 
+# --- what somebody else attached
+
+
+async def _another_clusters(trial: Trial) -> None:
+    before = free(await trial.inventory(), trial.bench.plenty)
+    device = await trial.bench.another()
+    ours = Trial(trial.bench, trial.bench.connect(), trial.traits)
+    shown = await ours.attached(ours.node)
+    expect(
+        [(one.id, one.ours) for one in shown] == [(device, False)],
+        f"{device} is shown as somebody else's, not {shown}",
+    )
+    plain = Order(OrderID("a"), ours.bench.fabric, ours.node, ours.bench.plenty, device)
+    await ours.settle(ours.fabric.detach, plain)
+    expect(bool(await ours.attached(ours.node)), "what somebody else attached stays where it is")
+    refused = await _refused(ours, msgspec.structs.replace(plain, id=OrderID("b"), foreign=True))
+    after = await ours.quiet()
+    if refused:
+        expect(bool(attached(after, ours.node)), "what is refused is not done")
+        return
+    expect(not attached(after, ours.node), "a device that is detached by its name is gone when that is done")
+    expect(free(after, ours.bench.plenty) == before, "a detached device is free again")
+
+
+async def _refused(trial: Trial, order: Order) -> bool:
+    """Detach until it is done, or refused; return whether it was refused."""
+    until = trial.bench.clock.now() + trial.bench.patience
+    while trial.bench.clock.now() <= until:
+        try:
+            answer = await trial.fabric.detach(order)
+        except Refused as refused:
+            expect(bool(str(refused)), "who refuses says why")
+            return True
+        except Retry:
+            answer = Working()
+        if not isinstance(answer, Working):
+            done(answer, "a detach of what somebody else attached, where it is not refused,")
+            return False
+        await trial.bench.clock.sleep(POLL)
+    raise Violation(f"order {order.id} was neither done nor refused after {trial.bench.patience:g} s")
+
+
 # --- several orders
 
 
@@ -282,6 +326,7 @@ TABLE = (
     Row("an id closed after its attach never attaches again", _closed_after_attach, KNOWING),
     Row("a detach of an attach under way leaves nothing behind", _detach_under_way, KNOWING),
     Row("a detached device can go to another node", _move),
+    Row("what somebody else attached goes only by an order that says so, if at all", _another_clusters),
     Row("two orders for one machine are two devices", _two_for_one_machine),
     Row("more orders than jobs are all carried out", _more_orders_than_jobs),
     Row("the inventory stays the same while nothing happens", _quiet_inventory),

@@ -32,6 +32,9 @@ class Bench(msgspec.Struct, frozen=True):
     """A model of which `DEVICES_MIN` devices or more are free."""
     scarce: ModelName
     """A model of which exactly one device is free."""
+    another: Callable[[], Awaitable[PhysicalID]]
+    """Has somebody else attach a plentiful device to the first node. Adapters that are made afterwards know that it is
+    not theirs: the manager says so, or their settings do. For the latter, `taken` attaches it."""
     patience: Seconds = Seconds(600.0)
     """Within this time any order is done or has failed."""
 
@@ -143,6 +146,13 @@ class Trial:
         """Wait for as long as anything may still take effect, and return what is there then."""
         await self.bench.clock.sleep(Seconds(self.traits.call_timeout + POLL))
         return await self.inventory()
+
+
+async def taken(bench: Bench) -> PhysicalID:
+    """Attach a plentiful device to the first node, as somebody else would who has such an adapter too."""
+    fabric = bench.connect()
+    inventory = await fabric.inventory()
+    return (await Trial(bench, fabric, inventory.traits).attach("somebody-else", bench.nodes[0])).device
 
 
 # --- words for what is expected

@@ -96,6 +96,8 @@ class Liar:
         self._shown: dict[tuple[str, str], Said] = {}
         """What it last showed of the world since it was last changed."""
         self._lied_about: set[tuple[str, str]] = set()
+        self._torn = False
+        """Whether part of what it showed since then is of another time than the rest."""
         self._looked_at: set[tuple[str, str]] = set()
 
     async def __call__(self, heard: Heard, writer: asyncio.StreamWriter) -> bool:
@@ -106,10 +108,12 @@ class Liar:
         lying = self._lies(heard)
         if lying and self._chance.random() < STALE:
             self._player.travel(self._chance)
+            self._torn = True
         said = self._player.answer(heard)
         self.answers += 1
         self.lies += lying
         if heard.method != "GET":
+            self._torn = False
             self._shown.clear()
             self._lied_about.clear()
         if lying and self._chance.random() < ON_THE_WIRE:
@@ -128,7 +132,7 @@ class Liar:
     @property
     def comparable(self) -> bool:
         """Whether whoever looked while all stood still was shown the same world: not another page, or another time."""
-        return self._player.certain and self._lied_about <= self._looked_at
+        return self._player.certain and not self._torn and self._lied_about <= self._looked_at
 
     def _spoilt(self, heard: Heard, said: Said) -> Said:
         if self._chance.random() < STALE:

@@ -1,6 +1,7 @@
 """Whatever a manager says, an adapter answers with an error of the port or does no harm: here a little of it."""
 
 import asyncio
+import contextlib
 import random
 
 import pytest
@@ -10,7 +11,7 @@ from hostile.fabrics.benches import SETUPS
 from hostile.fabrics.contents import Traps
 from hostile.fabrics.front import Front, Heard, Said
 from hostile.fabrics.hurried import HurriedClock
-from hostile.fabrics.judging import Court, Verdict
+from hostile.fabrics.judging import Case, Court, Liar, Verdict
 from hostile.fabrics.tape import Player
 from jackfield.fabric import TYPES
 from jackfield.model.names import Seconds
@@ -43,6 +44,37 @@ def test_without_lies_a_recorded_conversation_ends_as_it_did() -> None:
 
     taped = {kind: fuzz.taped(kind) for kind in SETUPS}
     hurried.run(main())
+
+
+class Torn(random.Random):
+    """Chance by which every lie is of another time."""
+
+    def random(self) -> float:
+        return 0.0
+
+
+def test_pages_of_two_times_are_not_compared_with_what_another_process_sees() -> None:
+    async def main() -> list[bool]:
+        liar = Liar(Torn(1), tape, Case(("attach",), 0, "one", "1"), Traps("h:1", ()))
+        found = []
+        async with Front(liar).up() as url:
+            host, _, port = url.removeprefix("http://").partition(":")
+            for number, heard in enumerate(asked, 1):
+                _, writer = await asyncio.open_connection(host, int(port))
+                writer.write(f"{heard.method} {heard.path} HTTP/1.1\r\n\r\n".encode())
+                while liar.answers < number:
+                    await HurriedClock().sleep(Seconds(0.01))
+                found.append(liar.comparable)
+                writer.close()
+                with contextlib.suppress(ConnectionError):  # it may have broken off
+                    await writer.wait_closed()
+        return found
+
+    tape = fuzz.taped("redfish-constrained")
+    looks = [one.heard for one in tape.turns if one.heard.method == "GET"]
+    change = next(one.heard for one in tape.turns if one.changes)
+    asked = (looks[0], looks[1], looks[2], change)
+    assert hurried.run(main()) == [True, False, False, True]
 
 
 def test_the_same_seed_tells_the_same_lies() -> None:

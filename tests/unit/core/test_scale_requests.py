@@ -8,6 +8,7 @@ from jackfield.model.composition import (
     DELETE_DEVICE,
     DEVICES,
     SCALER,
+    ResourceState,
     ScalarResource,
 )
 from jackfield.model.fabric import Machine
@@ -244,6 +245,15 @@ SPARES = policy(model("A100", spares=1))
 def test_a_change_wakes_the_nodes_it_is_about(objects: tuple[Object, ...], delta: Delta, nodes: str) -> None:
     view = world(*objects, inventories=[ROOMY])
     assert scale.wakes(view, policy(), delta) == tuple(nodes.split())
+
+
+@pytest.mark.parametrize("state", [ResourceState.ATTACHING, ResourceState.DETACHING, ResourceState.DELETING])
+def test_a_resource_that_never_got_its_device_wakes_where_that_stands(state: ResourceState) -> None:
+    """An order that was given up brought it there; while this one has its name, nobody can put it into the books."""
+    stage = inventory(models={"A100": 2}, attached={"1": "n2"}, machines=["n1", "n2"])
+    refused = resource("a100-1", on="n1", state=state, physical="")
+    view = world(refused, inventories=[stage])
+    assert scale.wakes(view, policy(), ObjectChanged(refused, None)) == ("n1", "n2")
 
 
 def test_a_device_that_falls_idle_wakes_where_an_older_spare_stands() -> None:

@@ -297,69 +297,6 @@ def test_a_call_is_repeated_with_a_new_token_only_if_it_was_turned_away_at_the_d
     assert loop.run(main()) == sent
 
 
-# --- counts
-
-
-class Moving(Hostile):
-    """A machine in whose spec something is under way for a second; notes what is asked of it, and when."""
-
-    def __init__(self, status: str, count: int, after: fsas.CmSpec) -> None:
-        super().__init__("fsas-cm", honest)
-        self.changes: list[tuple[float, fsas.Resize]] = []
-        self._begun = clock.running().now()
-        moving = fsas.CmDevice("GPU-1", status, "", DETAIL)
-        self._before = msgspec.structs.replace(SPEC, device_count=count, devices=(moving,))
-        self._after = after
-
-    async def call(self, request: Request) -> Answer:
-        passed = clock.running().now() - self._begun
-        if "resize" in request.path:
-            self.changes.append((passed, fsas.resize(request.body)))
-            return Answer(200, b"{}")
-        if request.path.startswith(fsas.CM):
-            spec = self._before if passed < 1.0 else self._after
-            machine = fsas.CmMachine(MACHINE, "n-1", resspecs=(spec,))
-            return Answer(200, fsas.encode(fsas.CmAnswer(fsas.CmTenant(fsas.CmCluster(machine)))))
-        return await super().call(request)
-
-
-EMPTY = msgspec.structs.replace(SPEC, device_count=0, devices=())
-
-
-def test_a_device_that_another_process_has_taken_back_half_way_is_waited_for_not_removed_again() -> None:
-    async def main() -> None:
-        wire = Moving("REMOVE_PROGRESS", 0, EMPTY)
-        async with over("fsas-cm", wire) as fabric:
-            assert await fabric.detach(ORDER) == Working()
-            assert await fabric.detach(ORDER) == Done(PhysicalID(DEVICE))
-        assert wire.changes == []
-
-    loop.run(main())
-
-
-@pytest.mark.parametrize(
-    ("status", "count", "after", "asked"),
-    [
-        ("ADD_PROGRESS", 1, SPEC, 2),
-        ("REMOVE_PROGRESS", 0, EMPTY, 1),
-        (fsas.ADD_COMPLETE, 2, SPEC, 2),
-    ],
-)
-def test_a_count_is_changed_only_when_it_says_what_is_there(
-    status: str, count: int, after: fsas.CmSpec, asked: int
-) -> None:
-    async def main() -> None:
-        wire = Moving(status, count, after)
-        async with over("fsas-cm", wire) as fabric:
-            assert await fabric.attach(ORDER) == Working()
-            await clock.running().sleep(Seconds(1.0))
-        ((when, resize),) = wire.changes
-        assert when >= 1.0
-        assert resize == fsas.Resize(fsas.Increase(SPEC.spec_uuid, asked))
-
-    loop.run(main())
-
-
 # --- secrets
 
 

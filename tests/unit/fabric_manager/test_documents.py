@@ -9,7 +9,7 @@ import pytest
 
 from jackfield.fabric_manager import durations, hardware, scenario, wiring
 from jackfield.fabric_manager.faces import control, openapi, registry
-from jackfield.fabric_manager.faults import Fault, Kind
+from jackfield.fabric_manager.faults import VERBS, Fault, Kind
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "fabric-manager.md").read_text()
 
@@ -36,6 +36,12 @@ def test_every_setting_is_explained(name: str) -> None:
 @pytest.mark.parametrize("word", [*Kind, *registry.FACES])
 def test_every_fault_and_face_has_a_row(word: str) -> None:
     assert re.search(rf"^\| `{word}` \| \S", PAGE, re.MULTILINE)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_that_a_fault_can_be_for_is_in_its_table(verb: str) -> None:
+    table = PAGE.partition("| verb | which calls |")[2].partition("\n\n")[0]
+    assert f"`{verb}`" in table
 
 
 def test_every_member_of_a_fault_that_can_be_set_is_named() -> None:

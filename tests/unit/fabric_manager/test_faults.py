@@ -76,6 +76,8 @@ def test_a_cleared_fault_strikes_no_more() -> None:
         (Fault(Kind.STATUS, status=200), "status must be 400 to 599"),
         (Fault(Kind.FAIL, times=-1), "after, times and limit must not be negative"),
         (Fault(Kind.FAIL, likely=0.0), "likely must be more than 0 and at most 1"),
+        (Fault(Kind.FAIL, verb="atach"), f"there is no verb 'atach'; there are {', '.join(faults.VERBS)}"),
+        (Fault(Kind.LOST, verb="reprogram"), ""),
         (Fault(Kind.FAIL), ""),
     ],
 )

@@ -8,10 +8,10 @@ import pytest
 
 from jackfield.fabric.native import NativeFabric
 from jackfield.fabric_manager.durations import Distribution, Fixed, Uniform
-from jackfield.model.fabric import Traits
-from jackfield.model.names import ModelName, NodeName, Seconds
+from jackfield.model.fabric import Done, Traits
+from jackfield.model.names import ModelName, NodeName, PhysicalID, Seconds
 from jackfield.testing import fabric as conformance
-from unit.fabric_manager.lab import FABRIC, lab, line, serving
+from unit.fabric_manager.lab import FABRIC, attached, lab, line, order, serving
 
 DURATIONS: tuple[Distribution, ...] = (
     Fixed(),
@@ -34,6 +34,11 @@ def test_the_manager_keeps_its_promises_over_http(
                 stack.push_async_exit(made)
                 return made
 
+            async def another() -> PhysicalID:
+                by_hand = order("by-hand")
+                assert isinstance(await attached(server.manager, by_hand, "control"), Done)
+                return by_hand.device
+
             bench = conformance.Bench(
                 connect=connect,
                 clock=server.manager.clock,
@@ -41,6 +46,7 @@ def test_the_manager_keeps_its_promises_over_http(
                 nodes=(NodeName("n-1"), NodeName("n-2")),
                 plenty=ModelName("A100"),
                 scarce=ModelName("H100"),
+                another=another,
             )
             await row.run(bench)
 

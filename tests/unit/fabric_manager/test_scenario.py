@@ -78,6 +78,11 @@ def test_a_scenario_ends_when_nothing_is_to_come_any_more() -> None:
 
 
 BAD = (
+    (
+        "verb: attach",
+        "verb: atach",
+        "faults[0]: there is no verb 'atach'; there are attach, detach, inventory",
+    ),
     ("kind: fail", "kind: fial", "faults[0].kind: Invalid enum value 'fial'; there are fail, hang, suspend"),
     ("times: 2", "time: 2", "faults[0]: Object contains unknown field `time`"),
     ("times: 2", "times: -2", "faults[0]: after, times and limit must not be negative"),

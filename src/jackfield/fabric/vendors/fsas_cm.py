@@ -162,8 +162,15 @@ class FsasClusterManager:
         return tuple(one for one in machine.resspecs or () if one.type in self._site.options.kinds)
 
     async def _on(self, order: Order, device: PhysicalID) -> bool:
+        """Whether it stands there yet. Raises Retry while it is shown as coming: no other may be ordered for it."""
         place = await self._site.place(order.node)
-        return place is not None and any(one.id == device for one in _devices(await self._specs(place)))
+        there = () if place is None else _devices(await self._specs(place))
+        found = next((one for one in there if one.id == device), None)
+        if found is None or found.status == fsas.ADD_FAILED:
+            return False
+        if not found.attached:
+            raise self._site.wire.named(Retry(f"{device} is not on {order.node} yet: {found.status}"))
+        return True
 
     async def _always_new(self, _: Done) -> bool:
         return False  # what was detached may have come back: a detach is looked into whenever it is asked for

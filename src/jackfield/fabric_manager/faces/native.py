@@ -14,7 +14,7 @@ from aiohttp import web
 from jackfield.codec import native
 from jackfield.fabric.settings import Secret
 from jackfield.fabric_manager.faces import Desk, Trouble, bearer
-from jackfield.fabric_manager.faults import Call
+from jackfield.fabric_manager.faults import Call, Verb
 from jackfield.model.fabric import Inventory, Order, Progress
 from jackfield.ports import Bug, Gone
 
@@ -76,7 +76,7 @@ class Native:
         self,
         request: web.Request,
         desk: Desk,
-        verb: str,
+        verb: Verb,
         ask: Callable[[Order, str], Awaitable[Progress]],
     ) -> web.Response:
         _check(request, desk)

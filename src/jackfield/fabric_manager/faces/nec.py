@@ -18,7 +18,7 @@ from jackfield.codec.nec import Job, Operation, Procedure, Status
 from jackfield.fabric.settings import Secret
 from jackfield.fabric_manager.faces import Desk, Trouble, basic, bearer
 from jackfield.fabric_manager.faces.nec_jobs import FACE, Impossible, Jobs, Moved
-from jackfield.fabric_manager.faults import Call
+from jackfield.fabric_manager.faults import Call, Verb
 from jackfield.fabric_manager.manager import Manager
 from jackfield.model.fabric import FabricDevice, Inventory
 from jackfield.model.names import NodeName, PhysicalID
@@ -169,7 +169,7 @@ class _Applies:
         if not moves:
             return Call(FACE, "layout-apply")
         first = moves[0]
-        verb = "attach" if first.operation == Operation.CONNECT else "detach"
+        verb: Verb = "attach" if first.operation == Operation.CONNECT else "detach"
         device = self._named.devices.get(first.device, PhysicalID(""))
         return Call(FACE, verb, device, self._named.ports.get(first.port.lower(), NodeName("")))
 
@@ -193,7 +193,7 @@ class _Applies:
         if action not in {"cancel", "resume"}:
             raise _bad(f"Unexpected strings '{action:.100}' is not one of ['cancel', 'resume']")
         rollback = _flag(request, "rollbackOnCancel")
-        await self._desk.meet(request, Call(FACE, action))
+        await self._desk.meet(request, Call(FACE, "cancel" if action == "cancel" else "resume"))
         job = self._job(request)
         try:
             cancel = action == "cancel"

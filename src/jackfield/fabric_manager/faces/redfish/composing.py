@@ -34,7 +34,7 @@ from jackfield.fabric_manager.faces.redfish.protocol import (
 )
 from jackfield.fabric_manager.faces.redfish.tasks import Step, Task
 from jackfield.fabric_manager.faces.redfish.tree import Notes, Tree, told
-from jackfield.fabric_manager.faults import Call
+from jackfield.fabric_manager.faults import Call, Verb
 from jackfield.fabric_manager.hardware import Device
 from jackfield.fabric_manager.orders import Entry, State
 from jackfield.model.fabric import Failed, Progress
@@ -105,7 +105,7 @@ class Composing:
         document = self._document(f"{SYSTEMS}/{name}")
         wanted = patches.change(body, document)
         adds, removes = self._difference(request, node, wanted)
-        verb = "attach" if adds or wanted.more else "detach"
+        verb: Verb = "attach" if adds or wanted.more else "detach"
         await self._desk.meet(request, Call(FACE, verb, (*adds, *removes, PhysicalID(""))[0], node))
         check_match(request, self._document(f"{SYSTEMS}/{name}"))
         adds, removes = self._difference(
@@ -125,7 +125,7 @@ class Composing:
 
     # --- understanding them
 
-    async def _acted(self, request: web.Request, name: str, verb: str) -> tuple[NodeName, PhysicalID]:
+    async def _acted(self, request: web.Request, name: str, verb: Verb) -> tuple[NodeName, PhysicalID]:
         """Return machine and device of an action."""
         asked = patches.action(read(request, await self._desk.body(request)))
         node, device = self._node(name), self._device(asked.block)
