@@ -10,6 +10,9 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 WORKERS ?= 2
 # Tests start hundreds of processes: where it is set, each of them would compile everything anew, for seconds.
 unexport PYTHONDONTWRITEBYTECODE
+# How much `make fuzz-fabric` tries: hostile answers for each adapter and requests to the faces; what schemathesis makes up.
+HOSTILE ?= 100000
+EXAMPLES ?= 200
 
 VENV := .venv
 RUN := $(VENV)/bin/python
@@ -27,7 +30,7 @@ JUDGES_GROUP := $(subst "dev","judges",$(DEV_GROUP))
 ATTACKERS_GROUP := $(subst "dev","attackers",$(DEV_GROUP))
 SAY := printf '\n==> %s\n'
 
-.PHONY: help setup setup-dev demo test coverage check check-format check-lint check-types check-imports check-shape golden bench bench-allocator bench-fabric bench-real oracle oracle-long storm real real-long guests clients judges fuzz fuzz-api fuzz-fabric clean
+.PHONY: help setup setup-dev demo test coverage check check-format check-lint check-types check-imports check-shape golden proto bench bench-allocator bench-fabric bench-real oracle oracle-long storm real real-long real-node image guests clients judges fuzz fuzz-api fuzz-fabric clean
 # Steps share two cores and one screen; `make -k check` shows all that is wrong, not only the first.
 .NOTPARALLEL:
 
@@ -35,7 +38,7 @@ help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1 \2/p' Makefile | while read -r make name words; do \
 	    printf '  make %-15s %s\n' "$$name" "$$words"; done
 
-setup: $(USER_STAMP) ## install jackfield into .venv, with CEL
+setup: $(USER_STAMP) ## install jackfield into .venv, with CEL and what nodes need
 
 setup-dev: $(DEV_STAMP) ## install what tests and checks need as well
 
@@ -74,7 +77,11 @@ check-shape: $(DEV_STAMP) ## the repository's shape, contracts, documents
 
 golden: $(DEV_STAMP) ## write golden files and generated documents anew; then read the diff
 	@$(SAY) 'golden files'
-	@$(RUN) -m pytest -q --update-golden tests/golden tests/test_docs.py
+	@$(RUN) -m pytest -q --update-golden tests/golden tests/test_docs.py tests/unit/driver/test_drivers_page.py
+
+proto: $(DEV_STAMP) ## generate the kubelet's messages anew from src/jackfield/_proto/*.proto
+	@$(SAY) "the kubelet's messages"
+	@$(RUN) -m grpc_tools.protoc -Isrc --python_out=src --pyi_out=src src/jackfield/_proto/*.proto
 
 bench: $(DEV_STAMP) ## run every benchmark in bench/
 	@set -e; set -- bench/[!_]*.py; \
@@ -115,12 +122,23 @@ storm: $(DEV_STAMP) ## 10,000 orders to fabric managers that fail and are killed
 real: $(DEV_STAMP) ## tests on a real Kubernetes control plane; needs Go, and ten minutes the first time
 	@$(SAY) 'a real control plane'
 	@tools/kube/build >/dev/null
-	@$(RUN) -m pytest -q -m 'not slow' tests/real
+	@$(RUN) -m pytest -q -m 'not slow and not node' tests/real
 
 real-long: $(DEV_STAMP) ## those of them that take minutes
 	@$(SAY) 'a real control plane, the long form'
 	@tools/kube/build >/dev/null
-	@$(RUN) -m pytest -q -m slow tests/real
+	@$(RUN) -m pytest -q -m 'slow and not node' tests/real
+
+real-node: $(DEV_STAMP) ## pods on a real kubelet and containerd; needs Go, root and Debian
+	@$(SAY) 'a real node'
+	@tools/kube/node >/dev/null
+	@tests=node; tools/image/build >/dev/null || { [ $$? -eq 75 ] || exit 1; tests='node and not image'; \
+	    echo '### tests of the image: NOT RUN, for the reason above'; }; \
+	$(RUN) -m pytest -q -m "$$tests" tests/real
+
+image: $(DEV_STAMP) ## assemble the image that Jackfield runs in, without a registry; needs Debian
+	@$(SAY) 'an image'
+	@tools/image/build
 
 guests: $(DEV_STAMP) ## devices plugged into guests of QEMU; needs qemu-system-x86_64 and a Debian kernel
 	@$(SAY) 'guests of QEMU'
@@ -145,9 +163,9 @@ fuzz-api: $(DEV_STAMP) ## 100,000 spoilt calls to the embedded API, and 5,000 ov
 
 fuzz-fabric: $(ATTACKERS_STAMP) ## 100,000 hostile answers for each fabric adapter, as many requests to the manager; an hour
 	@$(SAY) 'hostile managers, hostile callers'
-	@PYTHONPATH=tests $(RUN) -m hostile.fabrics.fuzz
+	@PYTHONPATH=tests $(RUN) -m hostile.fabrics.fuzz --lies $(HOSTILE) --requests $(HOSTILE)
 	@$(SAY) 'schemathesis'
-	@PYTHONPATH=tests $(RUN) -m hostile.fabrics.described
+	@PYTHONPATH=tests $(RUN) -m hostile.fabrics.described --examples $(EXAMPLES)
 
 clean: ## remove .venv, caches and builds
 	rm -rf $(VENV) dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
@@ -158,7 +176,7 @@ $(USER_STAMP): pyproject.toml constraints.txt
 	    echo 'None was found; name one: make PYTHON=/path/to/python3' >&2; exit 1; }
 	@[ -x $(RUN) ] || { $(SAY) "virtual environment in $(VENV), by $(PYTHON)"; $(PYTHON) -m venv $(VENV); }
 	@$(SAY) 'jackfield and what it needs'
-	@$(PIP) --editable '.[cel]'
+	@$(PIP) --editable '.[cel,driver]'
 	@touch $@
 
 $(DEV_STAMP): $(USER_STAMP)
