@@ -1,5 +1,6 @@
 """One real control plane for all tests of a process. Where there can be none the tests fail, each with the reason."""
 
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -7,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from jackfield.testing.control_plane import ControlPlane, ControlPlaneError, Settings, Snapshot, User
+from jackfield.testing.control_plane import (
+    ControlPlane,
+    ControlPlaneError,
+    RealNode,
+    Settings,
+    Snapshot,
+    User,
+)
 
 USERS = (User("alice"), User("jackfield", ("jackfield:controllers",)))
 
@@ -49,3 +57,23 @@ def fresh(plane: ControlPlane, empty: Snapshot) -> ControlPlane:
     """The control plane with nothing in it, whatever the test before left behind."""
     plane.restore(empty)
     return plane
+
+
+@pytest.fixture(scope="session")
+def node(plane: ControlPlane) -> Iterator[RealNode]:
+    """A real node of that control plane. Whoever asks for it is marked `node`, as it takes more than Go."""
+    try:
+        with RealNode(plane) as started:
+            yield started
+    except ControlPlaneError as error:
+        raise pytest.fail.Exception(f"there is no real node here: {error}", pytrace=False) from None
+
+
+@pytest.fixture(scope="session")
+def image() -> Path:
+    """The image that Jackfield runs in, as an archive; assembled anew where the source has changed."""
+    script = Path(__file__).resolve().parents[2] / "tools" / "image" / "build"
+    run = subprocess.run([script], capture_output=True, text=True, check=False)
+    if run.returncode:
+        raise pytest.fail.Exception(f"there is no image here: {run.stderr}", pytrace=False)
+    return Path(run.stdout.strip())

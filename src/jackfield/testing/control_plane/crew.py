@@ -1,4 +1,4 @@
-"""The programs of one control plane as processes, and whether they are ready.
+"""The programs of one control plane, or of one node, as processes, and whether they are ready.
 
 Knows how each is asked for its health, and how long to wait. Must not know what they are started with.
 """
@@ -7,6 +7,8 @@ import re
 import ssl
 import time
 from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Generic, TypeVar
 
 from jackfield.testing.control_plane.api import Api
 from jackfield.testing.control_plane.binaries import Program
@@ -23,26 +25,27 @@ HEALTH = {
 }
 
 Say = Callable[[str], object]
+P = TypeVar("P", bound=StrEnum)
 
 
-class Crew:
+class Crew(Generic[P]):
     """The processes, by program. One caller at a time."""
 
-    def __init__(self, processes: Mapping[Program, Process], seconds_max: float, say: Say) -> None:
+    def __init__(self, processes: Mapping[P, Process], seconds_max: float, say: Say) -> None:
         self._processes = processes
         self._seconds_max = seconds_max
         self._say = say
-        self._wanted: dict[Program, bool] = dict.fromkeys(processes, False)
+        self._wanted: dict[P, bool] = dict.fromkeys(processes, False)
 
-    def __getitem__(self, program: Program) -> Process:
+    def __getitem__(self, program: P) -> Process:
         return self._processes[program]
 
-    def start(self, program: Program) -> None:
+    def start(self, program: P) -> None:
         """Start it; do not wait."""
         self._wanted[program] = True
         self._processes[program].start()
 
-    def kill(self, program: Program) -> None:
+    def kill(self, program: P) -> None:
         """Kill it; from now on it is missed by nobody."""
         self._wanted[program] = False
         self._processes[program].kill()
@@ -52,7 +55,7 @@ class Crew:
         for program in reversed(tuple(self._processes)):
             self.kill(program)
 
-    def wait(self, program: Program, missing: Callable[[], str], what: str = "ready") -> None:
+    def wait(self, program: P, missing: Callable[[], str], what: str = "ready") -> None:
         """Wait until nothing is missing any more; say so, or say what is."""
         began = said = time.monotonic()
         while reason := missing():
@@ -76,15 +79,20 @@ class Crew:
                     f"{program} ended with status {process.status}\n{self._last_words(program)}"
                 )
 
-    def _last_words(self, program: Program) -> str:
+    def _last_words(self, program: P) -> str:
         process = self._processes[program]
         return f"The end of {process.log.name}:\n{process.tail()}"
 
 
 def missing_health(program: Program, port: int, context: ssl.SSLContext, token: str) -> str:
     """Return why a program is not ready; nothing if it is."""
+    return missing_page(port, context, token, HEALTH[program])
+
+
+def missing_page(port: int, context: ssl.SSLContext, token: str, path: str) -> str:
+    """Return why a page that says OK does not; nothing if it does."""
     with Api(port, context, token) as api:
-        status, text = api.status(HEALTH[program])
+        status, text = api.status(path)
     if status == 200:  # noqa: PLR2004 - OK
         return ""
     failed = re.findall(r"^\[-\](\S+)", text, re.MULTILINE)

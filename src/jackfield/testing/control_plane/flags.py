@@ -8,11 +8,13 @@ import msgspec
 from jackfield.codec import Raw
 from jackfield.testing.control_plane.binaries import Program
 from jackfield.testing.control_plane.credentials import Credentials
-from jackfield.testing.control_plane.settings import Settings
+from jackfield.testing.control_plane.settings import Settings, User
 
 LOOPBACK = "127.0.0.1"
 ISSUER = "https://kubernetes.default.svc"
 SERVICES = "10.96.0.0/16"
+KUBELETS_CLIENT = User("kube-apiserver-kubelet-client", ("system:masters",))
+"""Who asks kubelets for logs, when a user asks the API server."""
 AUDIT_POLICY: Raw = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
@@ -70,6 +72,7 @@ def apiserver(places: Places, keys: Credentials, settings: Settings) -> tuple[st
         f"--audit-policy-file={places.folder / 'audit-policy.yaml'}",
         f"--audit-log-path={places.folder / 'audit.log'}",
     )
+    certificate, key = keys.certificate(KUBELETS_CLIENT)
     return (
         *_serving(places, keys, Program.APISERVER),
         f"--advertise-address={LOOPBACK}",
@@ -92,6 +95,9 @@ def apiserver(places: Places, keys: Credentials, settings: Settings) -> tuple[st
         f"--service-account-key-file={keys.file('service-accounts.pub')}",
         f"--service-account-signing-key-file={keys.file('service-accounts.key')}",
         f"--service-cluster-ip-range={SERVICES}",
+        f"--kubelet-client-certificate={certificate}",
+        f"--kubelet-client-key={key}",
+        f"--kubelet-certificate-authority={keys.file('ca.crt')}",
         "--allow-privileged=true",
         *(audit if settings.audit else ()),
         *_gates(settings),

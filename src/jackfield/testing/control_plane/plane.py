@@ -58,9 +58,9 @@ class ControlPlane:
     def __init__(
         self, settings: Settings | None = None, *, programs: Path | None = None, say: Say = str
     ) -> None:
-        self._settings = settings or Settings()
+        self.settings = settings or Settings()
         self._programs = binaries.checked(programs) if programs else binaries.built()
-        self._folder = Folder(keep=self._settings.keep)
+        self._folder = Folder(keep=self.settings.keep)
         self._nursery = Nursery()
         try:
             self._prepare(say)
@@ -71,8 +71,8 @@ class ControlPlane:
     def _prepare(self, say: Say) -> None:
         *ports, peers = free_ports(len(Program) + 1)
         self._ports = dict(zip(Program, ports, strict=True))
-        self._keys = Credentials(self._folder, self._programs / binaries.KEYS, self._settings.users)
-        self._trust = ssl.create_default_context(cafile=self._keys.file("ca.crt"))
+        self._keys = Credentials(self._folder, self._programs / binaries.KEYS, self.settings.users)
+        self.trust = ssl.create_default_context(cafile=self._keys.file("ca.crt"))
         self._proof = ssl.create_default_context(cafile=self._keys.file("ca.crt"))
         self._proof.load_cert_chain(*self._keys.certificate(ADMIN))
         accounts = {
@@ -80,16 +80,16 @@ class ControlPlane:
             for program, user in ACCOUNTS.items()
         }
         places = flags.Places(self._folder.path, peers, self._ports, accounts)
-        self._write("scheduler.yaml", flags.scheduler_configuration(places, self._settings))
+        self._write("scheduler.yaml", flags.scheduler_configuration(places, self.settings))
         self._write("audit-policy.yaml", flags.AUDIT_POLICY)
         self.logs = self._folder.path / "logs"
         self.logs.mkdir()
         processes = {program: self._process(program, places) for program in Program}
-        self._crew = Crew(processes, self._settings.start_seconds_max, say)
+        self._crew = Crew(processes, self.settings.start_seconds_max, say)
         self.kubeconfig = self.kubeconfig_for(ADMIN.name)
 
     def _process(self, program: Program, places: flags.Places) -> Process:
-        words = FLAGS[program](places, self._keys, self._settings)
+        words = FLAGS[program](places, self._keys, self.settings)
         command = (str(self._programs / program), *words)
         return Process(self._nursery, command, self.logs / f"{program}.log")
 
@@ -188,7 +188,7 @@ class ControlPlane:
         self._start_all()
 
     def _missing(self, program: Program) -> str:
-        asking = self._proof if program is Program.ETCD else self._trust
+        asking = self._proof if program is Program.ETCD else self.trust
         token = self._keys.token(ADMIN.name) if program is Program.APISERVER else ""
         return missing_health(program, self._ports[program], asking, token)
 
@@ -224,11 +224,11 @@ class ControlPlane:
 
     def api(self, user: str = ADMIN.name) -> Api:
         """Return a connection for a few plain requests, as somebody who has a token."""
-        return Api(self._ports[Program.APISERVER], self._trust, self.token(user))
+        return Api(self._ports[Program.APISERVER], self.trust, self.token(user))
 
     def page(self, program: Program, path: str) -> str:
         """Return what one of Kubernetes' programs shows of itself, as in `/metrics` or `/configz`."""
-        with Api(self._ports[program], self._trust, self.token()) as api:
+        with Api(self._ports[program], self.trust, self.token()) as api:
             return api.text(path)
 
     def kubeconfig_for(self, user: str, *, groups: tuple[str, ...] = (), by: Proof = Proof.TOKEN) -> Path:

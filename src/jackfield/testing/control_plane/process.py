@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -18,15 +18,31 @@ TAIL_LINES = 25
 TAIL_BYTES = 64 * 1024
 
 
-class Nursery:
-    """The thread that starts processes. They die when it ends, so it lasts as long as they may."""
+def script(path: Path, *words: str) -> tuple[str, ...]:
+    """Return how a script of ours is run that needs nothing but Python."""
+    return (sys.executable, "-I", "-S", str(path), *words)
 
-    def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="control-plane")
+
+def tethered() -> tuple[str, ...]:
+    """Return what a program is started by, so that it dies with us."""
+    return script(TETHER, str(os.getpid()))
+
+
+class Nursery:
+    """The thread that starts processes. They die when it ends, so it lasts as long as they may.
+
+    `starter` says what a program is started by; the thread calls `first` before it starts any.
+    """
+
+    def __init__(
+        self, starter: Callable[[], tuple[str, ...]] = tethered, first: Callable[[], object] = tuple
+    ) -> None:
+        self._starter = starter
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="control-plane", initializer=first)
 
     def spawn(self, command: Sequence[str], log: Path, folder: Path) -> subprocess.Popen[bytes]:
         """Start a program that writes to a log and knows nothing of our environment."""
-        return self._thread.submit(_spawn, command, log, folder).result()
+        return self._thread.submit(_spawn, (*self._starter(), *command), log, folder).result()
 
     def close(self) -> None:
         """End the thread, and with it what is still running."""
@@ -36,7 +52,7 @@ class Nursery:
 def _spawn(command: Sequence[str], log: Path, folder: Path) -> subprocess.Popen[bytes]:
     with log.open("ab") as sink:
         return subprocess.Popen(  # noqa: S603 - the programs are ours
-            [sys.executable, "-I", "-S", str(TETHER), str(os.getpid()), *command],
+            command,
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=subprocess.STDOUT,
@@ -86,6 +102,13 @@ class Process:
         if self._current and self._current.poll() is None:
             self._current.kill()
             self._current.wait()
+
+    def stop(self, seconds_max: float) -> None:
+        """Ask it to end, and kill it if it does not in time."""
+        if self._current and self._current.poll() is None:
+            self._current.terminate()
+            self.wait(seconds_max)
+            self.kill()
 
     def pause(self) -> None:
         """Stop it in the middle of whatever it does; return when it stands still."""

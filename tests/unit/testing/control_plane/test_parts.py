@@ -69,7 +69,7 @@ def test_the_audit_log_is_read_up_to_its_last_whole_line(tmp_path: Path) -> None
     )
 
 
-def crew(folder: Path, said: list[str], *, etcd: str, apiserver: str, seconds: float = 10) -> Crew:
+def crew(folder: Path, said: list[str], *, etcd: str, apiserver: str, seconds: float = 10) -> Crew[Program]:
     """Return two programs that are lines of a shell."""
     nursery = Nursery()
     processes = {

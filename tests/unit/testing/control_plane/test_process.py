@@ -73,9 +73,28 @@ def test_a_process_runs_from_start_to_kill_and_again(nursery: Nursery, tmp_path:
     process.kill()
 
 
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        ("exec sleep 60", -signal.SIGTERM),
+        ("trap '' TERM; echo deaf; while :; do sleep 1; done", -signal.SIGKILL),
+    ],
+)
+def test_a_process_is_asked_to_end_and_killed_if_it_does_not(
+    nursery: Nursery, tmp_path: Path, words: str, status: int
+) -> None:
+    process = Process(nursery, ("/bin/sh", "-c", f"echo ready; {words}"), tmp_path / "log")
+    process.start()
+    assert comes_true(lambda: process.tail().endswith("deaf" if "deaf" in words else "ready"))
+    process.stop(0.2 if "deaf" in words else SECONDS_MAX)
+    assert process.status == status
+    process.stop(SECONDS_MAX)
+
+
 def test_a_process_that_was_never_started_can_be_asked_everything(nursery: Nursery, tmp_path: Path) -> None:
     process = Process(nursery, SLEEP, tmp_path / "log")
     process.kill()
+    process.stop(1)
     process.pause()
     process.resume()
     process.wait(1)
