@@ -21,7 +21,7 @@ from jackfield.cli.run import PARTS
 from jackfield.core import lifecycle
 from jackfield.fabric import FabricSettings
 from jackfield.model import composition, plan
-from jackfield.model.policy import DeviceModel, Foreign, NodeGroup, Policy
+from jackfield.model.policy import DeviceModel, Foreign, LocalDevices, NodeGroup, Policy
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -107,6 +107,8 @@ def _settings(kind: type[msgspec.Struct]) -> Iterator[tuple[str, str]]:
 
 
 def _yaml(value: object) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(_yaml(one) for one in value)}]"
     whole = int(value) if isinstance(value, float) and value.is_integer() else value
     return msgspec.yaml.encode(whole).decode().removesuffix("...\n").strip()
 
@@ -119,7 +121,7 @@ def _rows(document: Path) -> list[tuple[str, str, str]]:
 def test_every_setting_stands_in_its_table_with_its_default_and_meaning() -> None:
     rows = _rows(POLICY)
     assert [row[:2] for row in rows] == [
-        row for kind in (Policy, DeviceModel, NodeGroup, Foreign) for row in _settings(kind)
+        row for kind in (Policy, DeviceModel, NodeGroup, LocalDevices, Foreign) for row in _settings(kind)
     ]
     assert [name for name, _, meaning in rows if len(meaning.split()) <= 1] == []
 

@@ -233,6 +233,137 @@ def run(**options: object) -> None:
     raise SystemExit(command.run(command.given(options)))
 
 
+@main.command(short_help="Run the plugin of a node: devices come, are prepared, and go.")
+@click.option(
+    "--node-name",
+    envvar="NODE_NAME",
+    required=True,
+    metavar="NAME",
+    help="The node this runs on, as the API names it; in a pod, spec.nodeName. [env: NODE_NAME]",
+)
+@click.option(
+    "--policy",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="What the operator chose, as for jackfield run; the defaults without it.",
+)
+@click.option(
+    "--kubeconfig",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="How the API server is reached; without it as kubectl would, or as the pod we are in.",
+)
+@click.option("--context", metavar="NAME", help="Take this context of the kubeconfig.")
+@click.option(
+    "--plugins-dir",
+    "plugins",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("/var/lib/kubelet/plugins"),
+    show_default=True,
+    metavar="DIR",
+    help="The kubelet's folder for plugins; ours lies in it.",
+)
+@click.option(
+    "--registry-dir",
+    "registry",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("/var/lib/kubelet/plugins_registry"),
+    show_default=True,
+    metavar="DIR",
+    help="The folder where the kubelet looks for plugins.",
+)
+@click.option(
+    "--cdi-dir",
+    "cdi",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("/var/run/cdi"),
+    show_default=True,
+    metavar="DIR",
+    help="The folder where the container runtime looks for CDI files.",
+)
+@click.option(
+    "--pod-uid",
+    envvar="POD_UID",
+    default="",
+    metavar="UID",
+    help="The pod's metadata.uid: then an update starts the new pod beside the old one. [env: POD_UID]",
+)
+@click.option(
+    "--sysfs-root",
+    "sysfs",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("/sys"),
+    show_default=True,
+    metavar="DIR",
+    help="Where the host's sysfs is: devices are found, and removed, there.",
+)
+@click.option(
+    "--proc-root",
+    "proc",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("/proc"),
+    show_default=True,
+    metavar="DIR",
+    help="Where the host's proc is: who has a device open is found there.",
+)
+@click.option(
+    "--dev-root",
+    "dev",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("/dev"),
+    show_default=True,
+    metavar="DIR",
+    help="Where the host's device files are, on the host and here alike.",
+)
+@click.option(
+    "--pod-logs",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("/var/log/pods"),
+    show_default=True,
+    metavar="DIR",
+    help="Where the kubelet keeps logs, in folders that say whose pod a process belongs to.",
+)
+@click.option(
+    "--net-devices/--no-net-devices",
+    default=False,
+    help="Move network interfaces into containers with their device; the runtime must know CDI 1.1. Off by default.",
+)
+@click.option(
+    "--sharing",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="How the node's own NVIDIA GPUs are shared; without it each serves one claim at a time.",
+)
+@click.option("--metrics-port", type=click.IntRange(0, 65535), metavar="PORT", help="Answer /metrics here.")
+@click.option(
+    "--health-port",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="Answer /healthz and /readyz here; may be the same port.",
+)
+@click.option(
+    "--log",
+    "layout",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How lines are laid out.",
+)
+def node(**options: object) -> None:
+    """Run the plugin of one node, until SIGTERM or Ctrl-C.
+
+    It sees devices come and go, says so on this node's ComposableResources, prepares claims for the kubelet, and lets a
+    device go when nobody holds it any more. A Lease says that it lives; without it the node is offered nothing. What it
+    needs on the node, and why, stands in docs/node.md.
+
+    Exit status 0 means that it was told to end, 1 that something failed that may work the next time, 2 that what was
+    given, or found on the node, cannot be used.
+    """
+    from jackfield.cli import node as command
+
+    raise SystemExit(command.run(command.given(options)))
+
+
 @main.command()
 @click.argument("name", metavar="OBJECT")
 @click.option(
@@ -307,9 +438,9 @@ def crds() -> None:
 def rbac(part: str, namespace: str, name: str, drivers: tuple[str, ...]) -> None:
     """Print a service account, its roles and their bindings, as YAML.
 
-    The roles hold what the process does and nothing else. Leases of the nodes' plugins are in the namespace
-    jackfield-node, those of the controllers' replicas in jackfield-controllers; both have to exist. docs/permissions.md
-    says what each right is for.
+    The roles hold what the process does and nothing else; an admission policy besides keeps the plugin of a node to the
+    objects of its own node. Leases of the nodes' plugins are in the namespace jackfield-node, those of the controllers'
+    replicas in jackfield-controllers; both have to exist. docs/permissions.md says what each right is for.
     """
     from jackfield.cli import manifests as command
 

@@ -8,7 +8,7 @@ import yaml
 
 from jackfield.codec import Raw
 from jackfield.codec.definitions import definitions
-from jackfield.kube.permissions import Account, Part, manifests
+from jackfield.kube.permissions import Account, Part, admission, manifests
 
 WIDTH = 110
 
@@ -19,9 +19,10 @@ def crds() -> None:
 
 
 def rbac(part: str, namespace: str, name: str, drivers: tuple[str, ...]) -> None:
-    """Print a service account with its roles."""
+    """Print a service account with its roles, and what keeps a node's plugin to its node."""
     account = Account(namespace, name or f"jackfield-{part}")
-    click.echo(_yaml(manifests(Part(part), account, drivers)), nl=False)
+    beside = admission(account) if part == Part.NODE else ()
+    click.echo(_yaml((*manifests(Part(part), account, drivers), *beside)), nl=False)
 
 
 def _yaml(objects: tuple[Raw, ...]) -> str:

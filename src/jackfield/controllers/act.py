@@ -173,8 +173,7 @@ async def act(action: AnyAction, hands: Hands) -> None:  # noqa: C901, PLR0912, 
         case LetGo():
             await _annotate(hands, action.resource, action.version, {HOLDER: None})
         case WriteCDI():
-            prepared = Prepared(action.uid, action.claim, action.physical, str(action.device))
-            await _checkpoint(hands, action.node, prepared, action.uid)
+            await _checkpoint(hands, action.node, _prepared(action), action.uid)
         case RemoveCDI():
             await _checkpoint(hands, action.node, None, action.uid)
 
@@ -446,11 +445,38 @@ async def _closed(action: Detach, version: Version, hands: Hands) -> None:
 
 
 async def _release(action: Release, hands: Hands) -> None:
-    """Let the node let go first; then it is true, and may be said."""
+    """Let the node let go first; then it is true, and may be said. Who holds it is said as well."""
     if action.device:
-        await hands.world.hosts[action.node].release(action.device, force=action.force)
+        try:
+            await hands.world.hosts[action.node].release(action.device, force=action.force)
+        except Refused as refused:
+            await _say_held(action, str(refused), hands)
+            raise
         sense(hands, action.node)
     await _say(hands, action, RELEASED, {"state": ResourceState.DETACHING.value})
+
+
+async def _say_held(action: Release, holders: str, hands: Hands) -> None:
+    """Write who holds a device, once: the same words again would wake everybody for nothing."""
+    known = hands.store.resource(action.resource)
+    before = known.status.conditions if known is not None else ()
+    if any(one.type == RELEASED and one.message == holders for one in before):
+        return
+    said = msgspec.structs.replace(action, because=holders)
+    await _say(hands, said, RELEASED, {}, holds=False)
+
+
+def _prepared(action: WriteCDI) -> Prepared:
+    return Prepared(
+        action.uid,
+        action.claim,
+        action.physical,
+        str(action.device),
+        action.seen,
+        action.requests,
+        action.share_id,
+        action.pod_claim_name,
+    )
 
 
 async def _checkpoint(hands: Hands, node: NodeName, prepared: Prepared | None, uid: Uid) -> None:

@@ -38,6 +38,31 @@ class Plugin:
         """Undo it; the claim may be gone. Return what stands in the way, or nothing when it is undone."""
         return await self._go(PrepareKey(self._node, claim, uid), preparing=False)
 
+    async def repair(self, *, sound: bool) -> str:
+        """Have resources name as holders what the checkpoint says, before anything is prepared or unprepared.
+
+        `sound` says whether the checkpoint was whole. Return what stands in the way, or nothing when it is done.
+        """
+        store = self._runner.store
+        try:
+            for key in prepare.holders(store, self._node):
+                await self._read(key)
+        except PortError as error:
+            return str(error)
+        plan = prepare.decide_repair(store, self._node, sound=sound)
+        self._recorder.waits(self._world.clock.now(), "prepare.decide_repair", plan.waiting)
+        errors = [await self._do(action) for action in plan.actions]
+        return next((one for one in errors if one), "")
+
+    async def _read(self, key: Key) -> None:
+        """Read a claim live; one that is gone is forgotten."""
+        store = self._runner.store
+        try:
+            self._runner.hear(store.put(await self._world.cluster.read(ResourceClaim, key)))
+        except Gone:
+            known = store.claim(key)
+            self._runner.hear(store.remove(known) if known is not None else ())
+
     async def _go(self, key: PrepareKey, *, preparing: bool) -> str:
         for _ in range(ROUNDS_MAX):
             plan = self._decide(key, preparing=preparing)

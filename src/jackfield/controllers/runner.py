@@ -88,6 +88,10 @@ class Runner:
         self._failures: dict[tuple[str, Hashable], int] = {}
         self._refreshing = {fabric: asyncio.Event() for fabric in world.fabrics}
         self._unsynced: dict[type[Object], None] = {}
+        self.synced = asyncio.Event()
+        """All kinds have been told once: from here on decisions are made."""
+        self.listeners: list[Callable[[], None]] = []
+        """Hear that something has changed, whatever it is about."""
 
     async def run(self, kinds: Mapping[type[Object], Selection]) -> None:
         """Run until cancelled: watch these kinds, every fabric and every host."""
@@ -111,15 +115,15 @@ class Runner:
     async def _live(self, kinds: Mapping[type[Object], Selection]) -> None:
         """Run until cancelled, or until the API goes back in time."""
         self._unsynced = dict.fromkeys(kinds)
-        synced = asyncio.Event()
+        self.synced.clear()
         async with asyncio.TaskGroup() as group:
             for kind, selection in kinds.items():
-                group.create_task(self._watch(kind, selection, synced), name=f"watch {kind.__name__}")
+                group.create_task(self._watch(kind, selection), name=f"watch {kind.__name__}")
             for fabric in self._world.fabrics:
                 group.create_task(self._look(fabric), name=f"inventory {fabric}")
             for node in self._world.hosts:
                 sense(self.hands, node)
-            await synced.wait()
+            await self.synced.wait()
             for controller in self._controllers:
                 group.create_task(self._work(controller, group), name=controller.name)
             group.create_task(self._repair(), name="repair")
@@ -137,16 +141,18 @@ class Runner:
                 dirty = self._dirty[controller.name]
                 for key in controller.wakes(self.store, policy, delta):
                     dirty.mark(key)
+        for listener in self.listeners if deltas else ():
+            listener()
 
     def sense(self, node: NodeName) -> None:
         """Look at what a node sees; called when the node says that it changed."""
         sense(self.hands, node)
 
-    async def _watch(self, kind: type[Object], selection: Selection, synced: asyncio.Event) -> None:
+    async def _watch(self, kind: type[Object], selection: Selection) -> None:
         """Hear of a kind; a server that does not show it yet, or not to us, is asked again."""
         while True:
             try:
-                await self._hear_of(kind, selection, synced)
+                await self._hear_of(kind, selection)
             except Rewound:
                 raise
             except PortError as error:
@@ -157,13 +163,13 @@ class Runner:
             else:
                 return
 
-    async def _hear_of(self, kind: type[Object], selection: Selection, synced: asyncio.Event) -> None:
+    async def _hear_of(self, kind: type[Object], selection: Selection) -> None:
         async for change in self._world.cluster.watch(kind, selection):
             self.hear(self.store.observe(change))
             if isinstance(change, Synced) and kind in self._unsynced:
                 del self._unsynced[kind]
                 if not self._unsynced:
-                    synced.set()
+                    self.synced.set()
 
     async def _look(self, fabric: FabricName) -> None:
         refresh = self._refreshing[fabric]

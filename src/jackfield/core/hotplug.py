@@ -3,6 +3,7 @@
 Runs on the node. Knows what the node's own eyes see and what its checkpoint says. Must not know the fabric.
 """
 
+from jackfield.core import sight
 from jackfield.model.composition import RELEASED, VISIBLE, ComposableResource, ResourceState
 from jackfield.model.host import Facts, Seen
 from jackfield.model.meta import holds
@@ -10,6 +11,11 @@ from jackfield.model.names import Seconds
 from jackfield.model.plan import MarkVisible, Phase, Plan, Release, Rescan, Waiting
 from jackfield.model.policy import DRIVER, Policy
 from jackfield.model.view import Delta, FactsChanged, ObjectChanged, View
+
+HELD_POLLS = 5
+"""To look through all processes costs more than to ask once."""
+NAMED_MAX = 8
+"""Devices that are named to people at a time."""
 
 
 def decide(view: View, name: str, policy: Policy, now: Seconds) -> Plan:
@@ -24,9 +30,9 @@ def decide(view: View, name: str, policy: Policy, now: Seconds) -> Plan:
         case ResourceState.ATTACHING if resource.status.cdi_device_id:
             return _look(resource, facts, policy, now)
         case ResourceState.ONLINE if resource.withdrawn:
-            return _release(resource, facts)
+            return _release(resource, facts, policy, now)
         case ResourceState.DETACHING:
-            return _release(resource, facts)
+            return _release(resource, facts, policy, now)
         case _:
             return Plan()
 
@@ -38,16 +44,21 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[str, ...]:
         case ObjectChanged(new=ComposableResource() as new):
             return (new.metadata.name,) if view.facts(new.node) is not None else ()
         case FactsChanged(node=node):
-            return tuple(one.metadata.name for one in view.resources_on(node))
+            return tuple(one.metadata.name for one in view.resources_on(node) if _moves(one))
         case _:
             return ()
+
+
+def _moves(resource: ComposableResource) -> bool:
+    """Whether what its node sees or has prepared makes any difference to it."""
+    return resource.deleting or resource.state in (ResourceState.ATTACHING, ResourceState.DETACHING)
 
 
 def _look(resource: ComposableResource, facts: Facts, policy: Policy, now: Seconds) -> Plan:
     if holds(resource.status.conditions, VISIBLE):
         return Plan()
-    seen = _seen(resource, facts)
-    if seen is None:
+    seen = sight.of(resource, facts, policy.identities)
+    if not isinstance(seen, Seen):
         rescan = Rescan(
             phase=Phase.VISIBLE,
             node=resource.node,
@@ -55,7 +66,7 @@ def _look(resource: ComposableResource, facts: Facts, policy: Policy, now: Secon
             because=f"{resource.status.cdi_device_id} was attached and is not seen yet",
         )
         again_at = Seconds(now + policy.poll_seconds)
-        what = f"{resource.status.cdi_device_id} to come into sight"
+        what = _unseen(resource, facts) if seen is None else seen.what
         return Plan((rescan,), (Waiting(f"resource/{resource.metadata.name}", "Visible", what),), again_at)
     visible = MarkVisible(
         phase=Phase.VISIBLE,
@@ -68,12 +79,15 @@ def _look(resource: ComposableResource, facts: Facts, policy: Policy, now: Secon
     return Plan((visible,))
 
 
-def _release(resource: ComposableResource, facts: Facts) -> Plan:
+def _release(resource: ComposableResource, facts: Facts, policy: Policy, now: Seconds) -> Plan:
     """Say that nobody holds the device, when nobody does (rule 14); force asks nobody."""
     if holds(resource.status.conditions, RELEASED):
         return Plan()
-    physical = resource.status.cdi_device_id
-    users = [one for one in facts.prepared if physical and one.physical == physical]
+    physical, seen = resource.status.cdi_device_id, sight.of(resource, facts, policy.identities)
+    if isinstance(seen, sight.Blurred):
+        return Plan(waiting=(Waiting(f"resource/{resource.metadata.name}", "Blurred", seen.what),))
+    own = seen.physical if seen is not None else physical
+    users = [one for one in facts.prepared if physical and (one.physical == physical or one.seen == own)]
     if users and not resource.spec.force_detach:
         what = f"claim {users[0].claim} to be unprepared"
         return Plan(waiting=(Waiting(f"resource/{resource.metadata.name}", "Held", what),))
@@ -82,12 +96,18 @@ def _release(resource: ComposableResource, facts: Facts) -> Plan:
         node=resource.node,
         resource=resource.metadata.name,
         version=resource.metadata.resource_version,
-        device=physical,
+        device=own,
         force=resource.spec.force_detach,
         because=f"forced, though claim {users[0].claim} has it" if users else "nothing on the node uses it",
     )
-    return Plan((release,))
+    # Whoever has it open just now does not tell us when he ends.
+    return Plan((release,), again_at=Seconds(now + HELD_POLLS * policy.poll_seconds))
 
 
-def _seen(resource: ComposableResource, facts: Facts) -> Seen | None:
-    return next((one for one in facts.seen if one.physical == resource.status.cdi_device_id), None)
+def _unseen(resource: ComposableResource, facts: Facts) -> str:
+    """Say what the node sees instead: a manager that calls a device by a name of its own alone is never understood."""
+    names = dict.fromkeys((resource.status.cdi_device_id, resource.status.device_id))
+    called = " or ".join(one for one in names if one)
+    known = [one.device for one in facts.seen]
+    there = f"{', '.join(known[:NAMED_MAX])}{' and others' if known[NAMED_MAX:] else ''}" or "nothing"
+    return f"{called} to come into sight; the node sees {there}"

@@ -13,14 +13,25 @@ DRIVER_MAX = 63
 ATTRIBUTES_MAX = 32
 VALUE_MAX = 64
 INDEX_MAX = 10_000
+LOCAL_NAME_MAX = 40
+"""The device's address comes behind it."""
 
 _LABEL = re.compile("[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_PCI_NUMBER = re.compile("[0-9a-f]{4}")
+_PCI_CLASS = re.compile("([0-9a-f]{2}){1,3}")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
 def faults(policy: Policy) -> tuple[str, ...]:
     """Return what must be corrected, each naming its field; nothing if the policy is sound."""
-    return (*_models(policy), *_durations(policy), *_numbers(policy), *_foreign(policy))
+    return (
+        *_models(policy),
+        *_durations(policy),
+        *_numbers(policy),
+        *_identities(policy),
+        *_local(policy),
+        *_foreign(policy),
+    )
 
 
 def _models(policy: Policy) -> Iterator[str]:
@@ -93,6 +104,24 @@ def _numbers(policy: Policy) -> Iterator[str]:
     for place, group in enumerate(policy.node_groups):
         if group.max_size < 0 or not _LABEL.fullmatch(group.name):
             yield f"nodeGroups[{place}]: needs a DNS label as name and a maxSize of 0 or more"
+
+
+def _identities(policy: Policy) -> Iterator[str]:
+    if not policy.identities:
+        yield "identities: must name at least one, or no attached device would ever be recognised on its node"
+
+
+def _local(policy: Policy) -> Iterator[str]:
+    for place, rule in enumerate(policy.local_devices):
+        if len(rule.name) > LOCAL_NAME_MAX or not _LABEL.fullmatch(rule.name):
+            yield f"localDevices[{place}].name: {rule.name!r} is not a DNS label of at most {LOCAL_NAME_MAX} characters"
+        if not (rule.vendor or rule.pci_class):
+            yield f"localDevices[{place}]: must name a vendor or a pciClass; never is all of a machine published"
+        for field, number in (("vendor", rule.vendor), ("device", rule.device)):
+            if number and not _PCI_NUMBER.fullmatch(number):
+                yield f"localDevices[{place}].{field}: {number!r} is not four hexadecimal digits in small letters"
+        if rule.pci_class and not _PCI_CLASS.fullmatch(rule.pci_class):
+            yield f"localDevices[{place}].pciClass: {rule.pci_class!r} is not two, four or six hexadecimal digits"
 
 
 def _foreign(policy: Policy) -> Iterator[str]:

@@ -6,10 +6,11 @@ rules 10 and 11. Must not know how files are written.
 
 import msgspec
 
+from jackfield.core import sight
 from jackfield.model.claim import DeviceRequestAllocationResult, ResourceClaim
-from jackfield.model.composition import ComposableResource, ResourceState
-from jackfield.model.host import Facts, Prepared
-from jackfield.model.names import DeviceID, Seconds
+from jackfield.model.composition import ComposableResource, ResourceState, device_id
+from jackfield.model.host import Facts, Prepared, Seen
+from jackfield.model.names import Key, NodeName, Seconds
 from jackfield.model.plan import (
     AnyAction,
     Hold,
@@ -24,6 +25,9 @@ from jackfield.model.plan import (
 from jackfield.model.policy import DRIVER, Policy
 from jackfield.model.view import View
 
+POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
+"""Kubernetes' annotation of a claim that was made from a template: what its pod calls it."""
+
 
 class Refusal(msgspec.Struct, frozen=True):
     """Why a device is not prepared now; the kubelet asks again."""
@@ -31,9 +35,26 @@ class Refusal(msgspec.Struct, frozen=True):
     what: str
 
 
+class _Asked(msgspec.Struct, frozen=True):
+    """A claim, and where it is to be prepared."""
+
+    view: View
+    key: PrepareKey
+    claim: ResourceClaim
+    facts: Facts
+    policy: Policy
+
+
+class _Fit(msgspec.Struct, frozen=True):
+    """A device that may be prepared: in the books, and before the node's eyes."""
+
+    resource: ComposableResource
+    seen: Seen
+
+
 def decide(view: View, key: PrepareKey, policy: Policy, now: Seconds) -> Plan:
     """Return what to write so that the claim's devices are prepared here, or what that waits for."""
-    del policy, now
+    del now
     claim, facts = view.claim(key.claim), view.facts(key.node)
     if facts is None:
         return _refused(key, Refusal(f"the plugin on {key.node}"))
@@ -41,20 +62,21 @@ def decide(view: View, key: PrepareKey, policy: Policy, now: Seconds) -> Plan:
         return _refused(key, Refusal("the claim the pod was bound with; another of its name exists"))
     if claim.node != key.node:
         return _refused(key, Refusal(f"an allocation to {key.node}; it is to {claim.node or 'no node'}"))
+    asked = _Asked(view, key, claim, facts, policy)
     holds: list[AnyAction] = []
     writes: list[AnyAction] = []
     for result in claim.results:
         if result.driver != DRIVER or result.admin_access:
             continue
-        found = _device(view, key, claim, result, facts)
+        found = _fit(asked, result)
         if isinstance(found, Refusal):
             return _refused(key, found)
         prepared = any(one.uid == key.uid and one.device == str(result.id) for one in facts.prepared)
-        if not prepared or found.holder != key.uid:
+        if not prepared or found.resource.holder != key.uid:
             # Written though it may be there: the view of the resource may be old, and the version asks it live.
-            holds.append(_hold(found, claim))
+            holds.append(_hold(found.resource, claim))
         if not prepared:
-            writes.append(_write(key, result.id, found))
+            writes.append(_write(key, claim, result, found))
     return Plan((*holds, *writes))
 
 
@@ -71,25 +93,82 @@ def decide_unprepare(view: View, key: PrepareKey, policy: Policy, now: Seconds) 
     return Plan(tuple(_let_go(one, key) for one in held))
 
 
-def _device(
-    view: View, key: PrepareKey, claim: ResourceClaim, result: DeviceRequestAllocationResult, facts: Facts
-) -> ComposableResource | Refusal:
-    """Return the resource of a device that may be prepared, or what stands in the way (rule 10)."""
-    resource, name = view.resource_of(result.id), result.device
-    if resource is None or resource.node != key.node or resource.state is not ResourceState.ONLINE:
-        return Refusal(f"{name} to be online on {key.node}")
-    if resource.record is None or resource.record.uid != claim.uid:
-        return Refusal(f"{name} to be recorded for this claim")
-    if resource.holder and resource.holder != claim.uid:
-        return Refusal(f"{name} to be unprepared for another claim")
+def decide_repair(view: View, node: NodeName, *, sound: bool) -> Plan:
+    """Return what to write on resources so that their holders are those that the checkpoint says (rule 11).
+
+    For a plugin that starts: nobody prepares or unprepares meanwhile, and the claims of all holders have just been read
+    live. `sound` says whether the checkpoint was whole: what is not in a damaged one may be prepared all the same.
+    """
+    facts = view.facts(node)
+    prepared = facts.prepared if facts is not None else ()
+    holds: list[AnyAction] = []
+    waiting: list[Waiting] = []
+    for one in prepared:
+        resource = _held_by(view, node, one)
+        if resource is not None and not resource.holder:
+            holds.append(_hold_again(resource, one))
+        elif resource is not None and resource.holder != one.uid:
+            what = f"claim {one.claim} to be unprepared; {resource.holder} is written as the holder of its device"
+            waiting.append(Waiting(f"resource/{resource.metadata.name}", "HeldTwice", what))
+    uids = [one.uid for one in prepared]
+    left = [one for one in view.resources_on(node) if sound and one.holder and one.holder not in uids]
+    gone = [one for one in left if _is_over(view, one)]
+    return Plan((*holds, *(_let_go_of_left(one) for one in gone)), tuple(waiting))
+
+
+def holders(view: View, node: NodeName) -> tuple[Key, ...]:
+    """Return the claims that resources on the node name as their holders and record."""
+    there = (one for one in view.resources_on(node) if one.holder)
+    return tuple(one.record.claim for one in there if one.record is not None)
+
+
+def _held_by(view: View, node: NodeName, prepared: Prepared) -> ComposableResource | None:
+    name = device_id(prepared.device)
+    resource = view.resource_of(name) if name is not None else None
+    same = resource is not None and resource.status.cdi_device_id == prepared.physical
+    return resource if resource is not None and same and resource.node == node else None
+
+
+def _is_over(view: View, resource: ComposableResource) -> bool:
+    """Whether a holder's claim is gone, or has this device on this node no more; one that nobody knows is not."""
+    record = resource.record
+    if record is None or record.uid != resource.holder:
+        return False
+    claim = view.claim(record.claim)
+    if claim is None or claim.uid != record.uid or claim.node != resource.node:
+        return True
+    return all(result.id != resource.device for result in claim.results)
+
+
+def _fit(asked: _Asked, result: DeviceRequestAllocationResult) -> _Fit | Refusal:
+    """Return a device that may be prepared, or what stands in the way (rule 10)."""
+    resource = _resource(asked, result)
+    if isinstance(resource, Refusal):
+        return resource
     physical = resource.status.cdi_device_id
-    if not any(one.physical == physical for one in facts.seen):
-        return Refusal(f"{physical or name} to be seen on {key.node}")
-    for one in facts.prepared:
-        if one.physical == physical and one.uid != claim.uid:
-            return Refusal(f"{name} to be unprepared for claim {one.claim}")
-        if one.uid == claim.uid and not _still(view, claim, one):
+    seen = sight.of(resource, asked.facts, asked.policy.identities)
+    if seen is None:
+        return Refusal(f"{physical or result.device} to be seen on {asked.key.node}")
+    if isinstance(seen, sight.Blurred):
+        return Refusal(seen.what)
+    for one in asked.facts.prepared:
+        if one.uid != asked.claim.uid and (one.physical == physical or one.seen == seen.physical):
+            return Refusal(f"{result.device} to be unprepared for claim {one.claim}")
+        if one.uid == asked.claim.uid and not _still(asked.view, asked.claim, one):
             return Refusal(f"{one.device}, which this claim had before, to be unprepared")
+    return _Fit(resource, seen)
+
+
+def _resource(asked: _Asked, result: DeviceRequestAllocationResult) -> ComposableResource | Refusal:
+    """Return the resource of a device, if its books say that this claim may have it."""
+    resource, name = asked.view.resource_of(result.id), result.device
+    node, uid = asked.key.node, asked.claim.uid
+    if resource is None or resource.node != node or resource.state is not ResourceState.ONLINE:
+        return Refusal(f"{name} to be online on {node}")
+    if resource.record is None or resource.record.uid != uid:
+        return Refusal(f"{name} to be recorded for this claim")
+    if resource.holder and resource.holder != uid:
+        return Refusal(f"{name} to be unprepared for another claim")
     return resource
 
 
@@ -111,15 +190,43 @@ def _hold(resource: ComposableResource, claim: ResourceClaim) -> Hold:
     )
 
 
-def _write(key: PrepareKey, device: DeviceID, resource: ComposableResource) -> WriteCDI:
+def _hold_again(resource: ComposableResource, prepared: Prepared) -> Hold:
+    return Hold(
+        phase=Phase.PREPARED,
+        claim=prepared.claim,
+        resource=resource.metadata.name,
+        version=resource.metadata.resource_version,
+        uid=prepared.uid,
+        because="the checkpoint says that it is prepared, and no holder is written",
+    )
+
+
+def _let_go_of_left(resource: ComposableResource) -> LetGo:
+    assert resource.record is not None
+    return LetGo(
+        phase=Phase.RELEASED,
+        claim=resource.record.claim,
+        resource=resource.metadata.name,
+        version=resource.metadata.resource_version,
+        because="the claim that held it has ended, and nothing is prepared for it here",
+    )
+
+
+def _write(
+    key: PrepareKey, claim: ResourceClaim, result: DeviceRequestAllocationResult, found: _Fit
+) -> WriteCDI:
     return WriteCDI(
         phase=Phase.PREPARED,
         claim=key.claim,
         node=key.node,
         uid=key.uid,
-        device=device,
-        physical=resource.status.cdi_device_id,
-        cdi=resource.status.device_id,
+        device=result.id,
+        physical=found.resource.status.cdi_device_id,
+        cdi=found.seen.device,
+        seen=found.seen.physical,
+        requests=(result.request,),
+        share_id=result.share_id,
+        pod_claim_name=claim.metadata.annotations.get(POD_CLAIM_NAME, ""),
         because=f"a pod of claim {key.claim} starts on {key.node}",
     )
 

@@ -20,12 +20,13 @@ from jackfield.model.meta import Object
 from jackfield.model.namespace import Namespace
 from jackfield.model.node import HEARTBEATS, Node
 from jackfield.model.pod import Pod
-from jackfield.model.policy import DRIVER
+from jackfield.model.policy import DRIVER, LOCAL_DRIVER
 from jackfield.model.slice import ResourceSlice
 from jackfield.model.taint import DeviceTaintRule
 
 RBAC = "rbac.authorization.k8s.io"
 RBAC_VERSION = f"{RBAC}/v1"
+ADMISSION_VERSION = "admissionregistration.k8s.io/v1"
 
 
 class Part(StrEnum):
@@ -154,8 +155,84 @@ _NODE = (
     ),
     _right(ComposableResource, "patch", "to say that a device was seen, or let go", part="status"),
     _right(ResourceClaim, "get", "to read the claim that a pod is about to use"),
-    _leases(HEARTBEATS, "get create patch", "the plugin's own sign of life"),
+    _right(ResourceSlice, "list watch create patch delete", "to publish devices of the node's own"),
+    _right(Node, "get", "the node's uid, so that slices and Lease go with it"),
+    _leases(HEARTBEATS, "create patch", "the plugin's own sign of life"),
 )
+
+
+# --- what RBAC cannot say
+
+
+def admission(account: Account) -> tuple[Raw, ...]:
+    """Return what keeps a node's plugin to its own node: RBAC knows kinds and names, not whose node an object is of.
+
+    A pod's token says since Kubernetes 1.32 which node the pod runs on; who has none of these may write nothing.
+    """
+    user = f"system:serviceaccount:{account.namespace}:{account.name}"
+    rules = [
+        _guarded(ComposableResource, ["UPDATE"], part="status"),
+        _guarded(ResourceSlice, ["CREATE", "UPDATE", "DELETE"]),
+        _guarded(Lease, ["CREATE", "UPDATE"]),
+    ]
+    spec: Raw = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {"resourceRules": rules},
+        "matchConditions": [
+            {"name": "is-the-plugin", "expression": f"request.userInfo.username == {user!r}"}
+        ],
+        "variables": [
+            {"name": "node", "expression": _NODE_OF_POD},
+            {"name": "it", "expression": "request.operation == 'DELETE' ? oldObject : object"},
+        ],
+        "validations": [
+            {
+                "expression": "variables.node != ''",
+                "message": "the token does not say which node its pod runs on",
+            },
+            *(
+                {"expression": f"request.resource.resource != {plural!r} || ({own})", "message": message}
+                for plural, own, message in _OWN
+            ),
+        ],
+    }
+    name = {"name": "jackfield-node"}
+    binding = {"policyName": "jackfield-node", "validationActions": ["Deny"]}
+    return (
+        _object(ADMISSION_VERSION, "ValidatingAdmissionPolicy", name, spec=spec),
+        _object(ADMISSION_VERSION, "ValidatingAdmissionPolicyBinding", name, spec=binding),
+    )
+
+
+_NODE_OF_POD = (
+    "'authentication.kubernetes.io/node-name' in request.userInfo.extra"
+    " ? request.userInfo.extra['authentication.kubernetes.io/node-name'][0] : ''"
+)
+_HAS_NODE = "has(variables.it.spec.nodeName) && variables.it.spec.nodeName == variables.node"
+_OWN = (
+    (
+        ComposableResource.plural,
+        "object.spec.target_node == variables.node && oldObject.spec.target_node == variables.node",
+        "a node's plugin may write only on ComposableResources of its node",
+    ),
+    (
+        ResourceSlice.plural,
+        f"{_HAS_NODE} && variables.it.spec.driver == {LOCAL_DRIVER!r}",
+        f"a node's plugin may publish only devices of its node, as {LOCAL_DRIVER}",
+    ),
+    (Lease.plural, "object.metadata.name == variables.node", "a node's plugin may renew only its own Lease"),
+)
+
+
+def _guarded(kind: type[Object], operations: list[str], *, part: str = "") -> Raw:
+    names = kinds.of(kind)
+    resources = [names.plural, *([f"{names.plural}/{part}"] if part else [])]
+    return {
+        "apiGroups": [names.group],
+        "apiVersions": ["*"],
+        "operations": operations,
+        "resources": resources,
+    }
 
 
 def _rule(right: Right) -> Raw:

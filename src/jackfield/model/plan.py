@@ -336,6 +336,11 @@ class WriteCDI(Action, frozen=True, kw_only=True):
     physical: PhysicalID
     cdi: str
     """The device as the node knows it."""
+    seen: PhysicalID = PhysicalID("")
+    """What the node's own eyes call it: which device of the node it is."""
+    requests: tuple[str, ...] = ()
+    share_id: str = ""
+    pod_claim_name: str = ""
 
 
 class RemoveCDI(Action, frozen=True, kw_only=True):

@@ -7,10 +7,14 @@ from collections.abc import Mapping
 
 import msgspec
 
+from jackfield.model.host import Identity
 from jackfield.model.names import FabricName, ModelName, NodeName, PhysicalID, Seconds
 
 DRIVER = "fabric.jackfield.dev"
 """Our DRA driver. A model under this name is handed over by `bind`, any other by `reschedule`."""
+
+LOCAL_DRIVER = "node.jackfield.dev"
+"""The DRA driver of devices that a node has of its own. No fabric has them, so nothing is attached for a claim."""
 
 READY = "FabricDeviceReady"
 RESCHEDULE = "FabricDeviceReschedule"
@@ -58,6 +62,19 @@ class Foreign(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
     node: NodeName = NodeName("")
     fabric: FabricName = FabricName("")
     """Alone it names nothing: two fabrics may call different devices alike, so it only narrows the others."""
+
+
+class LocalDevices(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Devices that nodes have of their own and that are published: those that agree with all it names."""
+
+    name: str
+    """What their names in a slice begin with."""
+    vendor: str = ""
+    """PCI's number of the vendor, four digits such as `10de`."""
+    device: str = ""
+    """PCI's number of the device, four digits."""
+    pci_class: str = ""
+    """How its class begins, such as `0302` for a 3D controller, `0200` for Ethernet, `0502` for CXL memory."""
 
 
 class Policy(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -109,6 +126,10 @@ class Policy(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=
     observe_only: bool = False
     """Decisions are made and told, nothing is written."""
     fabrics_paused: tuple[FabricName, ...] = ()
+    identities: tuple[Identity, ...] = (Identity.UUID, Identity.SERIAL, Identity.ADDRESS)
+    """What devices on a node are compared by with what a manager calls them, in this order."""
+    local_devices: tuple[LocalDevices, ...] = ()
+    """Devices of the nodes' own that are published: those that no fabric has attached."""
     detach_foreign: tuple[Foreign, ...] = ()
     """What may be detached though somebody else attached it; nothing else that is not ours is ever touched."""
 

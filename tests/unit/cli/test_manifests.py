@@ -6,7 +6,7 @@ from click.testing import CliRunner, Result
 
 from jackfield.cli.main import main
 from jackfield.codec.definitions import definitions
-from jackfield.kube.permissions import Account, Part, manifests
+from jackfield.kube.permissions import Account, Part, admission, manifests
 
 
 def run(*words: str) -> Result:
@@ -23,7 +23,8 @@ def test_both_definitions_are_printed() -> None:
 def test_an_account_and_its_roles_are_printed(part: Part) -> None:
     done = run("rbac", "--part", part.value)
     assert done.exit_code == 0
-    expected = manifests(part, Account("jackfield", f"jackfield-{part}"))
+    account = Account("jackfield", f"jackfield-{part}")
+    expected = (*manifests(part, account), *(admission(account) if part is Part.NODE else ()))
     assert tuple(yaml.safe_load_all(done.output)) == expected
 
 

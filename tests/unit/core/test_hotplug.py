@@ -6,7 +6,7 @@ import pytest
 
 from jackfield.core import hotplug
 from jackfield.model.composition import RELEASED, VISIBLE, ComposableResource, ResourceState
-from jackfield.model.host import Facts, Prepared, Seen
+from jackfield.model.host import Facts, Identity, Prepared, Seen
 from jackfield.model.meta import Condition
 from jackfield.model.names import NEVER, Key, NodeName, PhysicalID, Seconds, Uid, Version
 from jackfield.model.plan import MarkVisible, Phase, Release
@@ -19,6 +19,9 @@ CR = "a100-1.rack-a"
 ONE = Seen(PhysicalID("1"), "GPU-1", "0000:10:00.0")
 TWO = Seen(PhysicalID("2"), "GPU-2")
 USED = Prepared(Uid("u"), Key("default", "c"), PhysicalID("1"), "fabric.jackfield.dev/rack-a/a100-1")
+SERIAL = Seen(PhysicalID("GPU-3"), "GPU-3", "0000:11:00.0", "GPU-3", "77777-1")
+TWIN = Seen(PhysicalID("GPU-4"), "GPU-4", "0000:12:00.0", "GPU-4", "77777-1")
+LOCAL = Prepared(Uid("u"), Key("default", "c"), PhysicalID("other"), "a/b/c", PhysicalID("GPU-3"))
 NOTHING_SEEN = Facts()
 ATTACHING, DETACHING = ResourceState.ATTACHING, ResourceState.DETACHING
 
@@ -49,6 +52,38 @@ ROWS = {
         again_at=Seconds(b.NOW + 1),
     ),
     "attached and in sight": Row(b.resource(state=ATTACHING, physical="1"), Facts((TWO, ONE)), do=(VISIBLY,)),
+    "in sight under the serial number that the manager says": Row(
+        b.resource(state=ATTACHING, physical="block-7", uuid="77777-1"), Facts((SERIAL,)), do=(VISIBLY,)
+    ),
+    "compared by nothing that the policy names": Row(
+        b.resource(state=ATTACHING, physical="block-7", uuid="77777-1"),
+        Facts((SERIAL,)),
+        do=(RESCAN,),
+        wait=("Visible",),
+        says="block-7 or 77777-1 to come into sight; the node sees GPU-3",
+        again_at=Seconds(b.NOW + 1),
+        policy=b.policy(base=Policy(identities=(Identity.ADDRESS,))),
+    ),
+    "two go by its name": Row(
+        b.resource(state=ATTACHING, physical="77777-1"),
+        Facts((SERIAL, TWIN)),
+        do=(RESCAN,),
+        wait=("Visible",),
+        says="0000:11:00.0 and 0000:12:00.0 go by that name alike",
+        again_at=Seconds(b.NOW + 1),
+    ),
+    "two go by the name of what is to leave": Row(
+        b.resource(state=DETACHING, physical="77777-1"),
+        Facts((SERIAL, TWIN)),
+        wait=("Blurred",),
+        says="go by that name alike",
+    ),
+    "prepared under the node's own name for it": Row(
+        b.resource(state=DETACHING, physical="block-7", uuid="GPU-3"),
+        Facts((SERIAL,), (LOCAL,)),
+        wait=("Held",),
+        says="claim default/c to be unprepared",
+    ),
     "already reported": Row(
         b.resource(state=ATTACHING, physical="1", conditions=(Condition(VISIBLE, "True"),)), Facts((ONE,))
     ),
@@ -118,7 +153,8 @@ def test_what_a_node_does_about_a_resource(row: Row) -> None:
     assert steps(plan) == row.do
     assert reasons(plan) == row.wait
     assert row.says in words(plan)
-    assert plan.again_at == row.again_at
+    looks_again = Seconds(b.NOW + 5 * row.policy.poll_seconds)  # who has it open does not tell when he ends
+    assert plan.again_at == (looks_again if LETS_GO in row.do else row.again_at)
 
 
 @pytest.mark.parametrize(
@@ -176,10 +212,16 @@ def test_a_release_carries_version_device_and_force(*, force: bool) -> None:
         (ObjectChanged(None, b.resource("a100-7", on="n2")), ()),
         (ObjectChanged(b.resource("a100-7"), None), ()),
         (ObjectChanged(None, b.node()), ()),
-        (FactsChanged(b.NODE), (CR,)),
+        (FactsChanged(b.NODE), ("a100-2.rack-a", "a100-3.rack-a", "a100-4.rack-a")),
         (FactsChanged(NodeName("n2")), ()),
         (InventoryChanged(b.FABRIC, (b.NODE,), ()), ()),
     ],
 )
 def test_a_node_is_woken_by_what_it_sees_and_by_its_resources(delta: Delta, woken: tuple[str, ...]) -> None:
-    assert hotplug.wakes(b.world(b.resource(), facts={"n1": Facts()}), b.policy(), delta) == woken
+    there = (
+        b.resource(),  # online and wanted: whatever its node sees makes no difference to it
+        b.resource("a100-2", state=ATTACHING),
+        b.resource("a100-3", state=DETACHING),
+        b.resource("a100-4", deleted=b.NOW),
+    )
+    assert hotplug.wakes(b.world(*there, facts={"n1": Facts()}), b.policy(), delta) == woken

@@ -5,13 +5,17 @@ from msgspec.structs import replace
 
 from jackfield.core import policies
 from jackfield.model.names import FabricName, ModelName, NodeName, PhysicalID, Seconds
-from jackfield.model.policy import DeviceModel, Foreign, NodeGroup, Policy
+from jackfield.model.policy import DeviceModel, Foreign, LocalDevices, NodeGroup, Policy
 
 SOUND = DeviceModel(1, ModelName("A100 80G"), "a100")
 
 
 def of(*models: DeviceModel) -> Policy:
     return Policy(models=models)
+
+
+def local(name: str, vendor: str = "", device: str = "", pci_class: str = "") -> Policy:
+    return Policy(local_devices=(LocalDevices(name, vendor, device, pci_class),))
 
 
 @pytest.mark.parametrize(
@@ -31,6 +35,8 @@ def of(*models: DeviceModel) -> Policy:
         Policy(hold_seconds=Seconds(0.0), attach_seconds=Seconds(0.0)),
         Policy(per_node_min=3, per_node_max=3, claim_attempts_max=1),
         Policy(node_groups=(NodeGroup("big", max_size=0),)),
+        local("gpu", "10de", "20b0", "0302"),
+        local("gpu", pci_class="12"),
         Policy(detach_foreign=(Foreign(node=NodeName("n1")), Foreign(device=PhysicalID("7")))),
         replace(
             of(SOUND), detach_foreign=(Foreign(model=SOUND.cdi_model_name, fabric=FabricName("rack-a")),)
@@ -91,6 +97,13 @@ def test_a_sound_policy_has_no_fault(policy: Policy) -> None:
         (Policy(node_groups=(NodeGroup("Big"),)), "nodeGroups[0]: needs a DNS label"),
         (Policy(node_groups=(NodeGroup("big"), NodeGroup("huge", max_size=-1))), "nodeGroups[1]: "),
         (Policy(missing_seconds=Seconds(-1.0)), "missingSeconds: -1 is negative"),
+        (Policy(identities=()), "identities: must name at least one"),
+        (local("GPU", "10de"), "localDevices[0].name: 'GPU' is not a DNS label"),
+        (local("g" * 41, "10de"), "of at most 40 characters"),
+        (local("gpu", device="20b0"), "localDevices[0]: must name a vendor or a pciClass"),
+        (local("gpu", "0x10de"), "localDevices[0].vendor: '0x10de' is not four hexadecimal digits"),
+        (local("gpu", "10de", "20B0"), "localDevices[0].device: '20B0' is not four hexadecimal digits"),
+        (local("gpu", pci_class="030"), "localDevices[0].pciClass: '030' is not two, four or six"),
         (Policy(detach_foreign=(Foreign(),)), "detachForeign[0]: must name a device, a model or a node"),
         (
             Policy(detach_foreign=(Foreign(PhysicalID("7")), Foreign(fabric=FabricName("rack-a")))),

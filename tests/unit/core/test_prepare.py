@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from jackfield.core import prepare
 from jackfield.model.claim import ResourceClaim
@@ -18,6 +19,7 @@ KEY = Key("default", "c")
 ASKED = PrepareKey(b.NODE, KEY, Uid("u"))
 CLAIM = b.claim("c", uid="u", version="9")
 ONE, TWO = (Seen(PhysicalID(number), f"GPU-{number}") for number in "12")
+SERIAL, TWIN = (Seen(PhysicalID(one), one, one, "", "77777-1") for one in ("GPU-3", "GPU-4"))
 HOLD, HOLD_2 = "Hold resource/a100-1.rack-a", "Hold resource/a100-2.rack-a"
 WRITE = "WriteCDI claim/default/c"
 
@@ -72,6 +74,17 @@ PREPARES = {
 }
 
 REFUSALS = {
+    "two devices go by its name": Row(
+        resources=(online(physical="77777-1", uuid=""),),
+        facts=Facts((SERIAL, TWIN)),
+        says="go by that name alike",
+    ),
+    "prepared under the node's own name for it": Row(
+        facts=Facts(
+            (ONE,), (Prepared(Uid("v"), Key("default", "of-v"), PhysicalID("x"), "a/b/c", ONE.physical),)
+        ),
+        says="a100-1 to be unprepared for claim default/of-v",
+    ),
     "no plugin": Row(facts=None, says="the plugin on n1"),
     "no claim": Row(None, says="the claim the pod was bound with"),
     "a claim of that name, but another": Row(b.claim("c", uid="v"), says="another of its name exists"),
@@ -131,6 +144,8 @@ def test_the_holder_is_written_by_version_and_the_files_name_the_device_as_the_n
             device=b.device("a100-1"),
             physical=PhysicalID("1"),
             cdi="GPU-1",
+            seen=PhysicalID("1"),
+            requests=("gpu",),
             because="a pod of claim default/c starts on n1",
         ),
     )
@@ -189,3 +204,71 @@ def test_what_is_undone_names_the_claim_the_node_and_the_version() -> None:
             because="nothing is prepared for it any more",
         ),
     )
+
+
+# --- after a restart
+
+
+class Found(NamedTuple):
+    """What a plugin finds when it starts, and what it writes."""
+
+    resources: tuple[ComposableResource, ...]
+    facts: Facts | None = Facts((ONE,))
+    claim: ResourceClaim | None = CLAIM
+    sound: bool = True
+    do: tuple[str, ...] = ()
+    says: str = ""
+
+
+LETS_GO = "LetGo resource/a100-1.rack-a"
+ELSEWHERE = b.claim("c", uid="u", on="n2")
+OF_U = Prepared(Uid("u"), KEY, PhysicalID("1"), str(b.device("a100-1")))
+
+RESTARTS = {
+    "nothing is prepared and nothing held": Found((online(),)),
+    "all is as it should be": Found((online(holder="u"),), Facts((ONE,), (OF_U,))),
+    "prepared and not held": Found(
+        (online(),), Facts((ONE,), (OF_U,)), do=(HOLD,), says="no holder is written"
+    ),
+    "prepared, and held by another": Found(
+        (online(holder="v"),), Facts((ONE,), (OF_U,)), says="claim default/c to be unprepared; v is written"
+    ),
+    "prepared, and another device is behind the name by now": Found(
+        (online(physical="2"),), Facts((ONE,), (OF_U,))
+    ),
+    "prepared, and the device is on another node by now": Found((online(on="n2"),), Facts((ONE,), (OF_U,))),
+    "prepared, and its resource is gone": Found((), Facts((ONE,), (OF_U,))),
+    "prepared, of another pool": Found((online(),), Facts((ONE,), (replace(OF_U, device="x"),))),
+    "held by a claim that is still to be served": Found((online(holder="u"),)),
+    "held by a claim that is gone": Found((online(holder="u"),), claim=None, do=(LETS_GO,)),
+    "held by a claim that another has followed": Found(
+        (online(holder="u"),), claim=b.claim("c", uid="w"), do=(LETS_GO,)
+    ),
+    "held by a claim that has a device elsewhere": Found(
+        (online(holder="u"),), claim=ELSEWHERE, do=(LETS_GO,), says="has ended, and nothing is prepared"
+    ),
+    "held by a claim that has another device here": Found(
+        (online(holder="u"),), claim=b.claim("c", uid="u", devices=("a100-2",)), do=(LETS_GO,)
+    ),
+    "held by a claim that is gone, but who knows what the checkpoint said": Found(
+        (online(holder="u"),), claim=None, sound=False
+    ),
+    "held by somebody whom no record names": Found((online(holder="v"),), claim=None),
+    "held without a record": Found((online(holder="u", record=None),), claim=None),
+    "no plugin": Found((online(holder="u"),), facts=None),
+}
+
+
+@pytest.mark.parametrize("found", RESTARTS.values(), ids=RESTARTS)
+def test_what_a_plugin_repairs_when_it_starts(found: Found) -> None:
+    objects: tuple[Object, ...] = found.resources if found.claim is None else (found.claim, *found.resources)
+    there = b.world(*objects, facts={"n1": found.facts} if found.facts is not None else {})
+    plan = prepare.decide_repair(there, b.NODE, sound=found.sound)
+    assert steps(plan) == found.do
+    assert found.says in words(plan)
+    assert (reasons(plan) == ("HeldTwice",)) == ("is written" in found.says and not found.do)
+
+
+def test_the_claims_of_holders_are_those_to_be_read() -> None:
+    there = b.world(online(holder="u"), online("a100-2", holder="v", record=None), online("a100-3"))
+    assert prepare.holders(there, b.NODE) == (KEY,)

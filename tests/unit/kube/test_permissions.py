@@ -16,7 +16,7 @@ from jackfield.controllers import app
 from jackfield.controllers.act import Hands, act
 from jackfield.controllers.events import Teller
 from jackfield.controllers.lead import REPLICAS, Identity, Leases
-from jackfield.kube.permissions import Account, Part, Right, manifests, rights
+from jackfield.kube.permissions import Account, Part, Right, admission, manifests, rights
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import FINALIZER, ComposableResource
 from jackfield.model.device import DeviceTaint
@@ -24,7 +24,7 @@ from jackfield.model.event import Event
 from jackfield.model.lease import Lease
 from jackfield.model.meta import Object, ObjectMeta
 from jackfield.model.names import Key, Seconds, Uid, Version
-from jackfield.model.node import HEARTBEATS
+from jackfield.model.node import HEARTBEATS, Node
 from jackfield.model.plan import (
     AddNode,
     AnyAction,
@@ -43,6 +43,7 @@ from jackfield.model.plan import (
     Rescan,
     WriteCDI,
 )
+from jackfield.model.slice import ResourceSlice
 from jackfield.model.taint import DeviceTaintRule, DeviceTaintRuleSpec
 from jackfield.ports import EVERYTHING, Apply, Change, Cluster, Conflict, Gone, Merge, Selection
 from jackfield.testing import builders as b
@@ -214,9 +215,23 @@ def test_the_controllers_may_do_exactly_what_their_actions_do() -> None:
 
 def test_the_plugin_of_a_node_may_do_exactly_what_it_does() -> None:
     acted = used(lambda action: isinstance(action, ON_THE_NODE))
-    reads = {(kinds.of(ResourceClaim).resource, "get")}  # before it prepares
-    lives = {(kinds.of(Lease).resource, verb) for verb in ("get", "create", "patch")}
-    assert granted(Part.NODE) == acted | reads | lives | kinds_watched(app.NODE_KINDS)
+    reads = {(kinds.of(kind).resource, "get") for kind in (ResourceClaim, Node)}
+    lives = {(kinds.of(Lease).resource, verb) for verb in ("create", "patch")}
+    publishes = {
+        (kinds.of(ResourceSlice).resource, verb) for verb in ("list", "watch", "create", "patch", "delete")
+    }
+    assert granted(Part.NODE) == acted | reads | lives | publishes | kinds_watched(app.NODE_KINDS)
+
+
+def test_a_plugin_is_kept_to_its_own_node() -> None:
+    policy, binding = admission(Account("ours", "we"))
+    assert binding["spec"]["policyName"] == policy["metadata"]["name"]
+    assert "system:serviceaccount:ours:we" in policy["spec"]["matchConditions"][0]["expression"]
+    guarded = {
+        one for rule in policy["spec"]["matchConstraints"]["resourceRules"] for one in rule["resources"]
+    }
+    written = {one.resource for one in rights(Part.NODE) if {"create", "patch", "delete"} & set(one.verbs)}
+    assert guarded == written
 
 
 # --- as the API wants it

@@ -1,0 +1,64 @@
+"""The sign of life that makes a node eligible for devices: a Lease, renewed while the plugin is of use.
+
+Knows the Lease. Must not know what makes a plugin useful: it is told, and is silent while something is in the way.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from jackfield.model.lease import Lease, LeaseSpec
+from jackfield.model.meta import ObjectMeta, OwnerReference
+from jackfield.model.names import Key, NodeName, Seconds, Version, named, rfc3339_micro
+from jackfield.model.node import HEARTBEATS, Node
+from jackfield.ports import Clock, Cluster, Gone, Merge, PortError
+
+INTERVAL_SECONDS: Final = Seconds(10.0)
+AGAIN_SECONDS: Final = Seconds(0.5)
+"""How soon it is looked again whether something is still in the way, or a renewal that failed is repeated."""
+DURATION_SECONDS: Final = 40
+"""What the Lease says of itself; the policy's `heartbeatSeconds` is what counts."""
+_ANY: Final = Version("")
+
+
+class Heartbeat:
+    """Renews the Lease of one node."""
+
+    def __init__(self, node: NodeName, cluster: Cluster, clock: Clock, trouble: Callable[[], str]) -> None:
+        """`trouble` says what keeps the plugin from being of use; nothing while it is."""
+        self.lost = ""
+        """Why the last renewal failed; nothing if it did not."""
+        self._node = node
+        self._cluster = cluster
+        self._clock = clock
+        self._trouble = trouble
+
+    async def run(self) -> None:
+        """Renew, for ever, while nothing is in the way."""
+        while True:
+            pause = AGAIN_SECONDS
+            if not self._trouble():
+                try:
+                    await self._beat()
+                except PortError as error:
+                    self.lost = f"the Lease {HEARTBEATS}/{self._node} cannot be renewed: {error}"
+                else:
+                    self.lost, pause = "", INTERVAL_SECONDS
+            await self._clock.sleep(pause)
+
+    async def _beat(self) -> None:
+        now, key = rfc3339_micro(self._clock.now()), Key(HEARTBEATS, self._node)
+        body = {"spec": {"renewTime": now, "holderIdentity": self._node}}
+        try:
+            await self._cluster.write(Merge(Lease, key, _ANY, body))
+        except Gone:
+            node = await self._cluster.read(Node, named(self._node))
+            # With its node the Lease goes as well.
+            owner = OwnerReference("v1", "Node", self._node, node.metadata.uid)
+            metadata = ObjectMeta(name=key.name, namespace=key.namespace, owner_references=(owner,))
+            spec = LeaseSpec(
+                holder_identity=self._node,
+                lease_duration_seconds=DURATION_SECONDS,
+                acquire_time=now,
+                renew_time=now,
+            )
+            await self._cluster.create(Lease(metadata=metadata, spec=spec))
