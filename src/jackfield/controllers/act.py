@@ -406,7 +406,7 @@ async def _attach(action: Attach, hands: Hands) -> None:
 
 
 async def _adopt(action: Adopt, hands: Hands) -> None:
-    """Take a device that nobody has. Two who decide side by side may be given the same: the second looks again."""
+    """Take a device that nobody has, whatever a call said before. Of two who want the same, the second looks again."""
     known = hands.store.resource(action.resource)
     fabric = hands.store.fabric_of(known.node) if known is not None else None
     taken = hands.store.resource_with(fabric, action.device) if fabric is not None else None
@@ -415,7 +415,7 @@ async def _adopt(action: Adopt, hands: Hands) -> None:
         raise Conflict(f"{action.device} is another's by now")
     hands.adopting[fabric, action.device] = None
     try:
-        ids = {"cdi_device_id": action.device, "device_id": action.serial or None}
+        ids = {"cdi_device_id": action.device, "device_id": action.serial or None, "error": None}
         await _status(hands, action.resource, action.version, ids)
     finally:
         del hands.adopting[fabric, action.device]

@@ -321,11 +321,12 @@ def test_what_a_manager_without_ids_answers_is_left_to_the_inventory() -> None:
 
 def test_an_unclaimed_device_is_taken() -> None:
     async def scene(bench: Bench) -> None:
-        made = await bench.put(b.resource(state=ResourceState.ATTACHING))
+        made = await bench.put(b.resource(state=ResourceState.ATTACHING, error="the call failed"))
         adopt = Adopt(phase=P, because=WHY, resource=CR, version=version(made), device=D0, serial="GPU-1")
         await bench.act(adopt)
         found = await bench.resource()
         assert (found.status.cdi_device_id, found.status.device_id) == (D0, "GPU-1")
+        assert found.status.error == ""  # it has a device: nothing that was said is a reason to give it up
         await bench.act(replace(adopt, version=version(found), serial=""))
         assert (await bench.resource()).status.device_id == ""
 
