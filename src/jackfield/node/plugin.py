@@ -110,7 +110,9 @@ class Preparing:
         )
 
     async def unprepare(self, claim: ClaimRef) -> str:
-        """Undo it."""
+        """Undo it; of what a damaged checkpoint does not know any more there are still files, which go first."""
+        if self._store.get(claim.uid) is None:
+            self._store.remove(claim.uid)
         return await self._timed("unprepare", lambda: self._plugin.unprepare(claim.key, claim.uid))
 
     async def _timed(self, operation: str, work: Callable[[], Awaitable[str]]) -> str:

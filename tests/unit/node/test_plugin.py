@@ -183,9 +183,9 @@ def test_a_damaged_checkpoint_is_told_and_clears_nobody() -> None:
             await stage.kubelet.registered(DRIVER)
             assert plugin.findings
             assert stage.notes[1 : 1 + len(plugin.findings)] == [*plugin.findings]
-            assert stage.holder() == claim.uid
+            assert (stage.holder(), len(stage.files())) == (claim.uid, 1)
             assert await stage.unprepare(claim) == ""
-            assert stage.holder() == ""
+            assert (stage.holder(), stage.files()) == ("", [])
 
     on_stage(scene)
 
