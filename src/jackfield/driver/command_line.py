@@ -16,13 +16,13 @@ import click
 import msgspec
 
 from jackfield import ports
-from jackfield.driver import probes
 from jackfield.driver.device import BadDevice
 from jackfield.driver.driver import Driver
 from jackfield.driver.kit import Kit
 from jackfield.driver.sockets import Misplaced, Places
 from jackfield.kube import connection
 from jackfield.kube.client import KubeCluster
+from jackfield.metrics import probes
 
 OK: Final = 0
 FAILED: Final = 1

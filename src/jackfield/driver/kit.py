@@ -6,29 +6,34 @@ kubelet speaks, or how anything is written down.
 
 import asyncio
 import logging
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from types import TracebackType
 from typing import Final, Self
 
 from msgspec.structs import replace
 
 from jackfield.core.offer import Pool, Publisher
-from jackfield.driver import claims, faults
+from jackfield.driver import claims, faults, keeping
 from jackfield.driver.claims import Place
 from jackfield.driver.device import BadDevice
 from jackfield.driver.driver import Driver
 from jackfield.driver.health import DeviceHealth, Health, HealthSource
 from jackfield.driver.metrics import Metrics
+from jackfield.driver.notices import Notices
 from jackfield.driver.preparing import Preparing
 from jackfield.driver.service import Service
-from jackfield.driver.slices import Slices
+from jackfield.driver.slices import Shown, Slices
 from jackfield.driver.sockets import Places
 from jackfield.driver.store import PreparedStore
+from jackfield.driver.writer import Done, Writer
 from jackfield.model.device import Device, DeviceTaint
 from jackfield.model.names import NodeName
-from jackfield.ports import Cluster
+from jackfield.ports import Cluster, Retry
 
 LOG: Final = logging.getLogger(__name__)
+MISSING: Final = "missing"
+"""The value of the taint of what the driver does not list any more."""
+GONE: Final = "it is gone while a claim has it: its driver does not list it any more"
 
 
 class Kit:
@@ -45,11 +50,15 @@ class Kit:
         self._offer = _Offer(driver, self.node)
         tells_health = type(driver).health is not Driver.health
         self._health = HealthSource() if tells_health else None
-        self._preparer = Preparing(driver, cluster, self._store, self._place(), self.metrics)
+        self._writer = Writer(self._store)
+        self._writer.heard = self._written
+        self._notices = Notices(cluster, self.node, driver.name)
+        self._held: tuple[keeping.Place, ...] = ()
+        self._missing: tuple[keeping.Place, ...] = ()
+        """What is published only since a claim has it: the driver does not list it any more."""
+        self._preparer = Preparing(driver, cluster, self._writer, self._place(), self.metrics)
         self._service = Service(driver.name, self._preparer, places, self._health)
-        self._slices = Slices(
-            cluster, Publisher(driver.name, self.node), lambda: self._offer.pools, self.metrics
-        )
+        self._slices = Slices(cluster, Publisher(driver.name, self.node), self._kept, self.metrics)
         self._stack = AsyncExitStack()
         self._tasks: list[asyncio.Task[None]] = []
         self.wrong = ""
@@ -62,8 +71,7 @@ class Kit:
 
     async def __aenter__(self) -> Self:
         """Begin. Raises BadDevice or what the driver raises; Refused where a newer driver wrote the checkpoint."""
-        for finding in self._store.open():
-            LOG.warning("%s", finding)
+        self._tell_findings(self._store.open())
         self._offer.ask()
         self._tell_health()
         await self.driver.restore(
@@ -74,7 +82,7 @@ class Kit:
             )
         )
         await self._stack.enter_async_context(self._service)
-        for work in (self._slices.run(), self.driver.watch(self.changed)):
+        for work in (self._slices.run(), self.driver.watch(self.changed), self._notices.run()):
             self._tasks.append(asyncio.get_running_loop().create_task(work))
         return self
 
@@ -86,6 +94,7 @@ class Kit:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._stack.aclose()
+        await self._writer.close()
 
     def changed(self) -> None:
         """Ask the driver again for its pools and their health, and publish what is new.
@@ -139,13 +148,44 @@ class Kit:
             registered=self._service.registered.is_set(),
             published=self._slices.published.is_set(),
             devices=sum(len(pool.devices) for pool in self._offer.pools),
-            unhealthy_devices=len(self._offer.unhealthy),
+            unhealthy_devices=len(dict.fromkeys((*self._offer.unhealthy, *self._missing))),
         )
         return self.metrics
 
     def _tell_health(self) -> None:
         if self._health is not None:
-            self._health.tell(self._offer.health)
+            gone = (DeviceHealth(*place, Health.UNHEALTHY, GONE) for place in self._missing)
+            self._health.tell((*gone, *self._offer.health))  # what the driver itself says counts more
+
+    def _tell_findings(self, findings: tuple[str, ...]) -> None:
+        for finding in findings:
+            LOG.warning("%s", finding)
+        self._notices.damaged(self._store.damage())
+
+    def _written(self, done: Done) -> None:
+        """Take note of what was written down."""
+        self.metrics.checkpoint_written(done.writes, done.seconds)
+        self._tell_findings(self._store.findings())
+        if self._missing:  # its claim may have been unprepared
+            self._slices.changed()
+
+    def _kept(self, shown: Shown) -> tuple[Pool, ...]:
+        """Return what is published: all that the driver lists, and what is gone while a claim has it."""
+        with suppress(Retry):  # as long as the disk cannot be read, what was read last counts
+            entries = self._store.entries()
+            self._held = tuple((held.pool, held.device) for one in entries for held in one.held)
+        taint = replace(self._offer.taint, value=MISSING)
+        found = keeping.kept(self._offer.pools, shown, self._held, taint)
+        if found.missing != self._missing:
+            for pool, device in found.missing:
+                if (pool, device) not in self._missing:
+                    LOG.warning(
+                        "device %s of pool %s: %s; it stays published, tainted %s, until it is unprepared",
+                        *(device, pool, GONE, taint.key),
+                    )
+            self._missing = found.missing
+            self._tell_health()
+        return found.pools
 
 
 class _Offer:
@@ -154,6 +194,7 @@ class _Offer:
     def __init__(self, driver: Driver, node: NodeName) -> None:
         self._driver = driver
         self._node = node
+        self.taint: Final = DeviceTaint(f"{driver.name}/unhealthy", effect=driver.unhealthy_effect)
         self._devices: dict[tuple[str, str], Device] = {}
         self.pools: tuple[Pool, ...] = ()
         self.health: tuple[DeviceHealth, ...] = ()
@@ -179,9 +220,8 @@ class _Offer:
 
     def _tainted(self, pool: Pool, unhealthy: tuple[tuple[str, str], ...]) -> Pool:
         """Return a pool whose unhealthy devices say so: nobody is given them any more."""
-        taint = DeviceTaint(f"{self._driver.name}/unhealthy", effect=self._driver.unhealthy_effect)
         devices = (
-            replace(one, taints=(*one.taints, taint)) if (pool.name, one.name) in unhealthy else one
+            replace(one, taints=(*one.taints, self.taint)) if (pool.name, one.name) in unhealthy else one
             for one in pool.devices
         )
         return replace(pool, devices=tuple(devices))

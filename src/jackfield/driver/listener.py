@@ -3,6 +3,7 @@
 Knows gRPC's servers and their bounds. Must not know what is asked.
 """
 
+import asyncio
 import os
 from pathlib import Path
 from typing import Final
@@ -48,7 +49,7 @@ class Listener:
         try:
             server.add_insecure_port(f"unix:{made}")
             made.chmod(SOCKET_MODE)
-            await server.start()
+            await _started(server)
             os.link(made, self.path, follow_symlinks=False)
             self._inode = self.path.lstat().st_ino
             made.unlink()
@@ -93,3 +94,13 @@ class Listener:
             self.path.unlink(missing_ok=True)
         server, self._server = self._server, None
         await server.stop(grace_seconds)
+
+
+async def _started(server: grpc.aio.Server) -> None:
+    """Start it, to the end: one that is told to end halfway through its start cannot be stopped any more."""
+    starting = asyncio.get_running_loop().create_task(server.start())
+    try:
+        await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        await asyncio.wait((starting,))
+        raise

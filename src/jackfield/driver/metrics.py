@@ -10,7 +10,6 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
 from prometheus_client.registry import Collector
 
-CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 45.0)
 """Seconds; the kubelet hangs up after 45."""
 
@@ -34,6 +33,13 @@ class Metrics:
             ("driver", "verb", "result"),
             registry=self._registry,
         )
+        self._checkpoint = Histogram(
+            "jackfield_driver_checkpoint_seconds",
+            "How long writes of the checkpoint took, with the files that follow from it.",
+            ("driver",),
+            buckets=BUCKETS,
+            registry=self._registry,
+        )
         self._gauges = {
             name: Gauge(f"jackfield_driver_{name}", words, ("driver",), registry=self._registry)
             for name, words in _GAUGES.items()
@@ -47,6 +53,11 @@ class Metrics:
     def slice_written(self, verb: str, result: str) -> None:
         """Take note of a write."""
         self._writes.labels(self._driver, verb, result).inc()
+
+    def checkpoint_written(self, writes: int, seconds: float) -> None:
+        """Take note that the checkpoint was written so often, and how long all that took."""
+        for _ in range(writes):
+            self._checkpoint.labels(self._driver).observe(seconds / writes)
 
     def set(self, **figures: float) -> None:
         """Take note of how many there are; what is not named stays."""

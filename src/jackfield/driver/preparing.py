@@ -21,7 +21,6 @@ from jackfield.driver.claims import ADMIN, Identity, Place, identity
 from jackfield.driver.driver import Driver, Prepared, Share
 from jackfield.driver.entry import Entry, Held, base
 from jackfield.driver.preparer import Answer, ClaimRef, PreparedDevice
-from jackfield.driver.store import PreparedStore
 from jackfield.driver.writer import Writer
 from jackfield.model.claim import ResourceClaim
 from jackfield.ports import Cluster, Gone, PortError, Refused, Retry
@@ -40,16 +39,18 @@ class Preparing:
     """Answers the kubelet (a `Preparer`): calls for different claims may overlap, those for one do not."""
 
     def __init__(
-        self, driver: Driver, cluster: Cluster, store: PreparedStore, place: Place, counted: Counted
+        self, driver: Driver, cluster: Cluster, writer: Writer, place: Place, counted: Counted
     ) -> None:
         self._driver = driver
         self._cluster = cluster
-        self._store = store
-        self._writer = Writer(store)
+        self._store = writer.store
+        self._writer = writer
         self._place = place
         self._counted = counted
         self._under_way: dict[str, Entry] = {}
         """What is being prepared, by the claim's uid: it is nobody else's already."""
+        self._unwritten: dict[str, Entry] = {}
+        """What is prepared and could not be written down. A life that ends with it leaves it to `restore`."""
 
     async def prepare(self, claim: ClaimRef) -> Answer:
         """Prepare the claim's devices, all or none."""
@@ -59,17 +60,18 @@ class Preparing:
     async def unprepare(self, claim: ClaimRef) -> str:
         """Undo it, from what is remembered: the claim may be gone from the API."""
         with self._timed("unprepare"):
-            entry = self._store.get(claim.uid)
+            entry = self._remembered(claim)
             if entry is not None:
                 shares = [claims.remembered(entry, held, self._place.published) for held in entry.held]
             else:
                 shares = await self._half_prepared(claim)
             await self._undo(shares)
             await self._writer.remove(claim.uid)
+            self._unwritten.pop(claim.uid, None)
             return ""
 
     async def _prepare(self, ref: ClaimRef) -> Answer:
-        entry = self._store.get(ref.uid)
+        entry = self._remembered(ref)
         try:
             claim = await self._cluster.read(ResourceClaim, ref.key)
         except Gone as error:
@@ -90,12 +92,30 @@ class Preparing:
             held = await self._held(shares, known)
             if not held:
                 await self._writer.remove(ref.uid)
+                self._unwritten.pop(ref.uid, None)
                 return Answer()
-            # What cannot be written down stays prepared: the kubelet asks again, and then it is or it is undone.
-            return await self._answer(Entry(ref.uid, ref.key, held, claims.pod_claim_name(claim)))
+            new = Entry(ref.uid, ref.key, held, claims.pod_claim_name(claim))
+            try:
+                return await self._answer(new)
+            except Refused as refused:
+                # It cannot ever be written as it is: the driver has to be asked again, for something else.
+                self._unwritten.pop(ref.uid, None)
+                before = self._store.get(ref.uid)
+                known = {identity(one): one for one in before.held} if before is not None else {}
+                tried = [one for one in shares if identity(one) not in known]
+                raise Refused(await self._undone(tried, str(refused))) from refused
+
+    def _remembered(self, ref: ClaimRef) -> Entry | None:
+        """Return what is prepared for a claim, as far as we know."""
+        # What could not be written is newer than what is.
+        return self._unwritten.get(ref.uid) or self._store.get(ref.uid)
 
     async def _answer(self, entry: Entry) -> Answer:
+        # Until it is written it is not told. What cannot be written stays prepared, and is remembered here: the kubelet
+        # asks again, to prepare or to unprepare, and the claim may be gone from the API by then.
+        self._unwritten[entry.uid] = entry
         ids = await self._writer.put(entry)
+        del self._unwritten[entry.uid]
         return Answer(
             tuple(
                 PreparedDevice(
@@ -140,12 +160,16 @@ class Preparing:
                 held.append(_held(share, await self._driver.prepare(share)))
             except Exception as error:
                 words = _words(f"device {share.device} could not be prepared", error)
-                try:
-                    await self._undo(tried)
-                except Refused as second:
-                    words = f"{words}; {second}"
-                raise Refused(words) from error
+                raise Refused(await self._undone(tried, words)) from error
         return tuple(held)
+
+    async def _undone(self, tried: list[Share], words: str) -> str:
+        """Undo what was tried, and return why, with what could not be undone."""
+        try:
+            await self._undo(tried)
+        except Refused as second:
+            return f"{words}; {second}"
+        return words
 
     async def _half_prepared(self, ref: ClaimRef) -> list[Share]:
         """Return what a claim may have had prepared by a life of ours that ended before it was remembered."""
@@ -158,7 +182,7 @@ class Preparing:
         return [one for one in shares if not any(claims.in_the_way(one, entry) for entry in others)]
 
     def _others(self) -> tuple[Entry, ...]:
-        return (*self._store.entries(), *self._under_way.values())
+        return (*self._store.entries(), *self._under_way.values(), *self._unwritten.values())
 
     async def _undo(self, shares: list[Share]) -> None:
         """Unprepare all, the last first, whatever becomes of each. Raises Refused with what could not be undone."""

@@ -6,7 +6,7 @@ slices, nor what the devices are.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, Protocol, assert_never
 
 import msgspec
@@ -42,6 +42,10 @@ CONFLICT_SECONDS: Final = 1.0
 """How long the watch may take to tell what was missed."""
 
 
+Shown = Iterable[ResourceSlice]
+"""Slices that are there."""
+
+
 class Heard(Protocol):
     """Whoever counts what is written."""
 
@@ -53,8 +57,9 @@ class Slices:
     """One driver's slices on one node: `run` it, and say when the pools have `changed`."""
 
     def __init__(
-        self, cluster: Cluster, publisher: Publisher, pools: Callable[[], tuple[Pool, ...]], heard: Heard
+        self, cluster: Cluster, publisher: Publisher, pools: Callable[[Shown], tuple[Pool, ...]], heard: Heard
     ) -> None:
+        """`pools` returns what is to be published, given what is."""
         self._cluster = cluster
         self._publisher = publisher
         self._pools = pools
@@ -150,7 +155,9 @@ class Slices:
             self._woken.clear()
 
     def _steps(self) -> tuple[Step, ...]:
-        return offer.steps(self._publisher, self._pools(), self._there.values(), self._echoes)
+        return offer.steps(
+            self._publisher, self._pools(self._there.values()), self._there.values(), self._echoes
+        )
 
     async def _round(self) -> None:
         if not self._publisher.node_uid or self._steps():

@@ -9,13 +9,17 @@ checkpoint; whoever is killed before they are written finds them written by the 
 again. Hence only the checkpoint has to survive a power cut.
 
 Two instances of a driver may have the store open (a rolling update): writing is under a lock, and what the other has
-written is seen.
+written is seen. The same lock keeps threads of one instance apart, so that one may write while another reads: what is
+read is what was durable last, as one value, and does not wait for the disk.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from jackfield.driver import checkpoint
 from jackfield.driver.cdi import shown
@@ -42,8 +46,20 @@ _DRIVER = re.compile(
 )
 
 
+class _Known(msgspec.Struct, frozen=True):
+    """What the checkpoint says, replaced as a whole."""
+
+    lines: Mapping[Uid, bytes] = {}
+    records: Mapping[Uid, Record] = {}
+    revision: int = 0
+    head: bytes | None = None
+    """How the file begins that we know; None if we do not know what is there."""
+    entries: tuple[Entry, ...] = ()
+    """Those of the records: the same value as long as nothing is written, so that others can tell by it."""
+
+
 class PreparedStore:
-    """The claims that are prepared here. For one thread; any call may raise Retry, in words."""
+    """The claims that are prepared here. One thread may change it while another looks; any call may raise Retry."""
 
     def __init__(
         self, driver: str, plugins: Path, cdi: Path, *, with_metadata: bool = True, calls: Calls | None = None
@@ -61,16 +77,15 @@ class PreparedStore:
             self._plugin.below("metadata"),
             with_metadata=with_metadata,
         )
-        self._lines: dict[Uid, bytes] = {}
-        self._records: dict[Uid, Record] = {}
-        self._revision = 0
-        self._head: bytes | None = None
-        """How the file begins that we know; None if we do not know what is there."""
+        self._known = _Known()
+        self._coming: bytes | None = None
+        """How the file begins that is being written: whoever looks meanwhile need not wait for it."""
         self._unsure = False
         """Whether there may be something in the file that a power cut would take."""
         self._damaged = b""
         """Lines that must be kept beside before the file is written again."""
         self._findings: list[str] = []
+        self._damage: list[str] = []
 
     # --- what others ask for
 
@@ -83,20 +98,32 @@ class PreparedStore:
         with self._plugin.locked():
             self._load()
             if self._findings:
-                self._try(self._commit, self._lines, self._records)
+                self._try(self._commit, self._known.lines, self._known.records)
             self._try(self._mend)
+        return self.findings()
+
+    def findings(self) -> tuple[str, ...]:
+        """Return what was found wrong since this was last asked, in words."""
         found, self._findings = tuple(self._findings), []
         return found
 
+    def damage(self) -> tuple[str, ...]:
+        """Return those findings by which claims may have been forgotten, since this was last asked."""
+        found, self._damage = tuple(self._damage), []
+        return found
+
+    @property
+    def revision(self) -> int:
+        """Rises by every write of the checkpoint."""
+        return self._known.revision
+
     def entries(self) -> tuple[Entry, ...]:
-        """Return the claims that are prepared, the oldest first."""
-        self._look()
-        return tuple(record.entry for record in self._records.values())
+        """Return the claims that are prepared, the oldest first; the same tuple as long as nothing changes."""
+        return self._look().entries
 
     def get(self, uid: Uid) -> Entry | None:
         """Return what is prepared for the claim."""
-        self._look()
-        record = self._records.get(uid)
+        record = self._look().records.get(uid)
         return record.entry if record is not None else None
 
     def put(self, entry: Entry) -> tuple[tuple[str, ...], ...]:
@@ -108,22 +135,7 @@ class PreparedStore:
 
     def put_all(self, entries: Sequence[Entry]) -> tuple[tuple[tuple[str, ...], ...], ...]:
         """Do so with all of them, in one write: waiting for the disk is what takes the time."""
-        for entry in entries:
-            check(entry)
-        with self._plugin.locked():
-            self._refresh()
-            before, wanted = self._records, {one.uid: one for one in entries}
-            changed = [self._next(before.get(uid), one) for uid, one in wanted.items() if not self._has(one)]
-            if changed:
-                lines = {record.entry.uid: _line(record) for record in changed}
-                records = {record.entry.uid: record for record in changed}
-                self._commit({**self._lines, **lines}, {**before, **records})
-            for uid in wanted:
-                self._given.give(self._records[uid])
-            again = [uid for uid in wanted if uid in before]
-            if again:
-                self._given.take_needless([self._records[uid] for uid in again], lambda uid: uid in again)
-        return tuple(self.ids(entry) for entry in entries)
+        return self.change(entries, ())
 
     def remove(self, uid: Uid) -> None:
         """Take the devices back, and forget the claim; nothing happens if it is not known."""
@@ -131,25 +143,58 @@ class PreparedStore:
 
     def remove_all(self, uids: Sequence[Uid]) -> None:
         """Do so with all of them, in one write."""
-        for uid in uids:
+        self.change((), uids)
+
+    def change(
+        self, entries: Sequence[Entry], removed: Sequence[Uid]
+    ) -> tuple[tuple[tuple[str, ...], ...], ...]:
+        """Put all entries and remove all others named, in one write; no claim is among both. Returns what `put` does.
+
+        What is removed is taken back before the write, what is put is given away after it: at any moment the
+        checkpoint has all that any file gives away.
+        """
+        for entry in entries:
+            check(entry)
+        for uid in removed:
             check_uid(uid)
         with self._plugin.locked():
             self._refresh()
+            before = self._known.records
             # First what gives the devices away: while the checkpoint has the claim, nobody takes them for free.
-            self._given.take(uids)
-            if any(uid in self._lines for uid in uids):
-                self._commit(_without(self._lines, uids), _without(self._records, uids))
+            if removed:
+                self._given.take(removed)
+            wanted = {one.uid: one for one in entries}
+            self._write(self._changed(wanted.values()), removed)
+            for uid in wanted:
+                self._given.give(self._known.records[uid])
+            again = [uid for uid in wanted if uid in before]
+            if again:
+                records = [self._known.records[uid] for uid in again]
+                self._given.take_needless(records, lambda uid: uid in again)
+        return tuple(self.ids(entry) for entry in entries)
+
+    def _changed(self, entries: Iterable[Entry]) -> dict[Uid, Record]:
+        """Return what is to be written of these; nothing of those that are there as they are."""
+        before = self._known.records
+        return {one.uid: self._next(before.get(one.uid), one) for one in entries if not self._has(one)}
+
+    def _write(self, new: Mapping[Uid, Record], removed: Sequence[Uid]) -> None:
+        known = self._known
+        if new or any(uid in known.lines for uid in removed):
+            lines = {uid: _line(record) for uid, record in new.items()}
+            self._commit(
+                {**_without(known.lines, removed), **lines}, {**_without(known.records, removed), **new}
+            )
 
     def strays(self) -> tuple[Uid, ...]:
         """Return claims of which there is a CDI file, but nothing is known, since their entry was damaged.
 
         Their containers may still run, so the files stay until the claim is removed, or put again.
         """
-        self._look()
-        return self._strays()
+        return self._strays(self._look().records)
 
-    def _strays(self) -> tuple[Uid, ...]:
-        return tuple(uid for uid in self._given.uids() if uid not in self._records)
+    def _strays(self, records: Mapping[Uid, Record]) -> tuple[Uid, ...]:
+        return tuple(uid for uid in self._given.uids() if uid not in records)
 
     def ids(self, entry: Entry) -> tuple[tuple[str, ...], ...]:
         """Return the names by which a runtime knows each device held."""
@@ -157,11 +202,14 @@ class PreparedStore:
 
     # --- the checkpoint
 
-    def _look(self) -> None:
-        """See what another instance may have written."""
-        if self._is_old():
+    def _look(self) -> _Known:
+        """Return what is there, what another instance may have written too."""
+        head = self._plugin.head(CHECKPOINT, HEAD_BYTES)
+        # What we ourselves are writing is not there before it is durable; nobody else writes meanwhile.
+        if self._known.head is None or head not in (self._known.head, self._coming):
             with self._plugin.locked():
                 self._refresh()
+        return self._known
 
     def _refresh(self) -> None:
         """See the same, with the lock in hand; what is seen is then safe."""
@@ -170,21 +218,22 @@ class PreparedStore:
             self._unsure = False
         if not self._is_old():
             return
-        if self._head and not self._plugin.head(CHECKPOINT, HEAD_BYTES):
+        if self._known.head and not self._plugin.head(CHECKPOINT, HEAD_BYTES):
             self._findings.append(f"{self._plugin.path / CHECKPOINT}: it vanished, and is written again")
-            self._commit(self._lines, self._records)  # nobody of ours removes it: what we remember is true
+            # Nobody of ours removes it: what we remember is true.
+            self._commit(self._known.lines, self._known.records)
         else:
             self._load()
 
     def _is_old(self) -> bool:
-        return self._head is None or self._plugin.head(CHECKPOINT, HEAD_BYTES) != self._head
+        return self._known.head is None or self._plugin.head(CHECKPOINT, HEAD_BYTES) != self._known.head
 
     def _has(self, entry: Entry) -> bool:
-        record = self._records.get(entry.uid)
+        record = self._known.records.get(entry.uid)
         return record is not None and record.entry == entry
 
     def _load(self) -> None:
-        self._head = None
+        self._known = replace(self._known, head=None)
         place = self._plugin.path / CHECKPOINT
         try:
             data = self._plugin.read(CHECKPOINT, checkpoint.BYTES_MAX)
@@ -195,24 +244,25 @@ class PreparedStore:
             content = checkpoint.content(data) if data is not None else checkpoint.Content()
         except Refused as error:
             raise Refused(f"{place}: {error}") from None
-        self._lines, self._records = dict(content.lines), dict(content.records)
-        self._revision, self._damaged = content.revision, content.damaged
-        self._findings += [f"{place}: {words}" for words in content.findings]
-        self._head = (data or b"")[:HEAD_BYTES]
+        self._damaged = content.damaged
+        self._found_damaged(*(f"{place}: {words}" for words in content.findings))
+        self._known = _known(content.lines, content.records, content.revision, data or b"")
 
     def _commit(self, lines: Mapping[Uid, bytes], records: Mapping[Uid, Record]) -> None:
-        revision = self._revision + 1
+        revision = self._known.revision + 1
         data = checkpoint.file(lines.values(), revision)
         if len(data) > checkpoint.BYTES_MAX:
             raise Refused(
                 f"{self._plugin.path / CHECKPOINT} would be longer than {checkpoint.BYTES_MAX} bytes"
             )
         self._keep_damaged()
-        self._unsure = True
-        self._plugin.write(CHECKPOINT, data, 0o600, durable=True)
+        self._unsure, self._coming = True, data[:HEAD_BYTES]
+        try:
+            self._plugin.write(CHECKPOINT, data, 0o600, durable=True)
+            self._known = _known(lines, records, revision, data)
+        finally:
+            self._coming = None
         self._unsure = False
-        self._lines, self._records, self._revision = dict(lines), dict(records), revision
-        self._head = data[:HEAD_BYTES]
 
     def _keep_damaged(self) -> None:
         if not self._damaged:
@@ -234,9 +284,13 @@ class PreparedStore:
         kept = self._kept()
         free = (f"damaged-{number}" for number in range(DAMAGED_MAX))
         name = next((one for one in free if one not in kept), "")
-        self._findings.append(f"{self._plugin.path}: {words}; it is set aside as {name or 'nothing'}")
+        self._found_damaged(f"{self._plugin.path}: {words}; it is set aside as {name or 'nothing'}")
         if name:
             self._plugin.rename(CHECKPOINT, name)
+
+    def _found_damaged(self, *words: str) -> None:
+        self._findings += words
+        self._damage += words
 
     def _kept(self) -> tuple[str, ...]:
         return tuple(name for name in self._plugin.names() if name.startswith("damaged-"))
@@ -255,14 +309,15 @@ class PreparedStore:
     def _mend(self) -> None:
         self._plugin.remove(*(one for one in self._plugin.leftovers() if CHECKPOINT in one), durable=False)
         self._given.take_leftovers()
-        count = sum(self._given.give(record) for record in self._records.values())
+        records = self._known.records
+        count = sum(self._given.give(record) for record in records.values())
         if count:
             self._findings.append(
                 f"{count} files of prepared claims were missing or not as they should be, and are written again"
                 " (after a restart of the node this is as it should be)"
             )
-        strays = self._strays()
-        self._given.take_needless(self._records.values(), lambda uid: uid not in strays)
+        strays = self._strays(records)
+        self._given.take_needless(records.values(), lambda uid: uid not in strays)
         if strays:
             self._findings.append(
                 f"{self._cdi}: nothing is known of {len(strays)} claims that have a CDI file here:"
@@ -275,6 +330,11 @@ class PreparedStore:
             what(*arguments)
         except (Retry, Refused) as error:
             self._findings.append(str(error))
+
+
+def _known(lines: Mapping[Uid, bytes], records: Mapping[Uid, Record], revision: int, data: bytes) -> _Known:
+    entries = tuple(one.entry for one in records.values())
+    return _Known(lines, records, revision, data[:HEAD_BYTES], entries)
 
 
 def _line(record: Record) -> bytes:

@@ -32,8 +32,9 @@ class Heartbeat:
         self._clock = clock
         self._trouble = trouble
 
-    async def run(self) -> None:
-        """Renew, for ever, while nothing is in the way."""
+    async def run(self, note: Callable[[str], None] = lambda _: None) -> None:
+        """Renew, for ever, while nothing is in the way. `note` hears why it cannot be, once."""
+        told = ""
         while True:
             pause = AGAIN_SECONDS
             if not self._trouble():
@@ -41,8 +42,11 @@ class Heartbeat:
                     await self._beat()
                 except PortError as error:
                     self.lost = f"the Lease {HEARTBEATS}/{self._node} cannot be renewed: {error}"
+                    if self.lost != told:
+                        told = self.lost
+                        note(f"{told}; without it the node is offered nothing")
                 else:
-                    self.lost, pause = "", INTERVAL_SECONDS
+                    self.lost, pause, told = "", INTERVAL_SECONDS, ""
             await self._clock.sleep(pause)
 
     async def _beat(self) -> None:

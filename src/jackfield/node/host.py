@@ -67,7 +67,8 @@ class NodeHost:
         """Why the kernel's messages do not reach us, where they do not: then looking now and then has to do."""
         self._sysfs = sysfs
         self._store = store
-        self._writer = Writer(store)
+        self.writer: Final = Writer(store)
+        """Who writes the checkpoint down."""
         self._clock = clock
         self._policy = policy
         self._manners = manners
@@ -78,6 +79,8 @@ class NodeHost:
         self._signature: tuple[object, ...] = ()
         self._devices: Mapping[PhysicalID, HostDevice] = {}
         self._seen: tuple[Seen, ...] = ()
+        self._written: tuple[Entry, ...] = ()
+        self._prepared: tuple[Prepared, ...] = ()
         self.look()
 
     # --- eyes
@@ -86,6 +89,11 @@ class NodeHost:
         """Call back whenever what is seen or prepared has changed. Returns what ends it."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
+
+    def follow(self, policy: Policy) -> None:
+        """See by another policy from now on: it says which devices matter."""
+        self._policy = policy
+        self.look()
 
     def beside(self, store: PreparedStore) -> None:
         """Respect what another driver of this process has prepared: it is not let go either."""
@@ -167,17 +175,21 @@ class NodeHost:
 
     def prepared(self) -> tuple[Prepared, ...]:
         """Return what the checkpoint says is prepared."""
-        return tuple(_prepared(entry, held) for entry in self._store.entries() for held in entry.held)
+        entries = self._store.entries()
+        if entries is not self._written:  # asked several times for every claim, and as long as all claims are
+            self._written = entries
+            self._prepared = tuple(_prepared(one, held) for one in entries for held in one.held)
+        return self._prepared
 
     async def write(self, prepared: Prepared | None, uid: Uid) -> None:
         """Put one device of the claim into checkpoint and CDI folder, or remove all of the claim. Raises Retry."""
         before = self._store.get(uid)
         if prepared is None:
-            await self._writer.remove(uid)
+            await self.writer.remove(uid)
         else:
             held = self._held(prepared)
             others = (one for one in (before.held if before else ()) if _key(one) != _key(held))
-            await self._writer.put(Entry(uid, prepared.claim, (*others, held), prepared.pod_claim_name))
+            await self.writer.put(Entry(uid, prepared.claim, (*others, held), prepared.pod_claim_name))
         if self._store.get(uid) != before:
             self._tell()
 

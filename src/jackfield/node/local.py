@@ -22,7 +22,7 @@ from jackfield.model.names import PhysicalID
 from jackfield.model.policy import LOCAL_DRIVER, Policy
 from jackfield.node import edits
 from jackfield.node.gpus import Nvml
-from jackfield.node.host import SEEN, NodeHost
+from jackfield.node.host import SEEN, SETTLE_SECONDS, NodeHost
 from jackfield.node.nvidia.sharing import NOTE, Note, SharedGpus
 from jackfield.node.pci import NVIDIA
 from jackfield.ports import Refused
@@ -56,12 +56,16 @@ class LocalDriver(Driver):
         self._resources = resources
         self._shared = shared
         self._offered: Mapping[str, tuple[Device, HostDevice]] = {}
+        self._basis: tuple[object, ...] = ()
+        """What the last offer was made from."""
+        self._due: asyncio.TimerHandle | None = None
         self._changed: Callable[[], None] = lambda: None
         if shared is not None:
             shared.nvml.own = self._gpus
 
     def pools(self) -> Iterable[Pool]:
         """Return what is offered. While a fabric's device may come unrecognised, nothing new is."""
+        self._basis = self._found()
         resources = self._resources()
         there = zip(self._host.seen(), self._host.devices(), strict=True)
         found = local.offered(there, resources, self._policy)
@@ -118,15 +122,31 @@ class LocalDriver(Driver):
     async def watch(self, changed: Callable[[], None]) -> None:
         """Hear of what comes and goes, for ever."""
         self._changed = changed
-        stop = self._host.listen(changed)
+        stop = self._host.listen(self.heard)
         try:
             await asyncio.Event().wait()
         finally:
             stop()
+            if self._due is not None:
+                self._due.cancel()
 
     def heard(self) -> None:
-        """Take note that what fabrics lend has changed."""
-        self._changed()
+        """Take note that what is seen or lent may have changed: every claim has us told several times."""
+        if self._due is None:
+            self._due = asyncio.get_running_loop().call_later(SETTLE_SECONDS, self._settled)
+
+    def _settled(self) -> None:
+        self._due = None
+        if self._shared is not None or self._found() != self._basis:
+            self._changed()
+
+    def _found(self) -> tuple[object, ...]:
+        """Return all that an offer is made from."""
+        lent = (
+            (one.metadata.name, one.state, one.status.cdi_device_id, one.status.device_id)
+            for one in self._resources()
+        )
+        return (self._host.devices(), *lent)
 
     async def _apart(self, work: Callable[[A], R], given: A) -> R:
         """Do it in a thread: the driver may take seconds."""

@@ -8,6 +8,7 @@ decided.
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -22,14 +23,17 @@ from jackfield.driver import metrics
 from jackfield.driver.entry import base
 from jackfield.driver.kit import Kit
 from jackfield.driver.metrics import Metrics
+from jackfield.driver.notices import Notices
 from jackfield.driver.preparer import Answer, ClaimRef, PreparedDevice
 from jackfield.driver.service import Service
 from jackfield.driver.sockets import Places
 from jackfield.driver.store import PreparedStore
+from jackfield.driver.writer import Done, Writer
 from jackfield.model.composition import ComposableResource
 from jackfield.model.meta import Object
 from jackfield.model.names import NEVER, NodeName, Seconds
 from jackfield.model.policy import DRIVER, LOCAL_DRIVER, Policy
+from jackfield.model.view import View
 from jackfield.node.gpus import Nvml, Specs
 from jackfield.node.heartbeat import Heartbeat
 from jackfield.node.host import Manners, NodeHost
@@ -37,7 +41,7 @@ from jackfield.node.local import LocalDriver, Shared
 from jackfield.node.nvidia import Hands, Mps, SharedGpus
 from jackfield.node.nvidia import Settings as SharingSettings
 from jackfield.node.sysfs import Roots, Sysfs
-from jackfield.ports import EVERYTHING, Clock, Cluster, Refused, Retry, Selection, World
+from jackfield.ports import EVERYTHING, Clock, Cluster, PortError, Refused, Retry, Selection, World
 
 PAUSES: Final = (Seconds(0.1), Seconds(0.3), Seconds(0.6))
 """What the API has just been told may not have reached us: it is looked again so often before the kubelet is."""
@@ -79,9 +83,10 @@ class Settings(msgspec.Struct, frozen=True):
 class Preparing:
     """Answers the kubelet for devices of fabrics: `driver.preparer.Preparer` over the decisions."""
 
-    def __init__(self, plugin: Plugin, store: PreparedStore, clock: Clock, metrics: Metrics) -> None:
+    def __init__(self, plugin: Plugin, writer: Writer, clock: Clock, metrics: Metrics) -> None:
         self._plugin = plugin
-        self._store = store
+        self._store = writer.store
+        self._writer = writer
         self._clock = clock
         self._metrics = metrics
 
@@ -95,7 +100,7 @@ class Preparing:
         if entry is None:
             return Answer()
         # Of what was prepared before, files may be missing that somebody removed.
-        ids = self._store.ids(entry) if before is None else self._store.put(entry)
+        ids = self._store.ids(entry) if before is None else await self._writer.put(entry)
         return Answer(
             tuple(
                 PreparedDevice(
@@ -112,7 +117,7 @@ class Preparing:
     async def unprepare(self, claim: ClaimRef) -> str:
         """Undo it; of what a damaged checkpoint does not know any more there are still files, which go first."""
         if self._store.get(claim.uid) is None:
-            self._store.remove(claim.uid)
+            await self._writer.remove(claim.uid)
         return await self._timed("unprepare", lambda: self._plugin.unprepare(claim.key, claim.uid))
 
     async def _timed(self, operation: str, work: Callable[[], Awaitable[str]]) -> str:
@@ -148,18 +153,22 @@ class NodePlugin:
         self._runner = Runner(world, Store(policy), app.NODE, recorder)
         self._plugin = Plugin(settings.node, world, self._runner, recorder)
         self._metrics = Metrics(DRIVER)
-        self._service = Service(DRIVER, Preparing(self._plugin, self._store, clock, self._metrics), places)
+        preparing = Preparing(self._plugin, self.host.writer, clock, self._metrics)
+        self._service = Service(DRIVER, preparing, places)
+        self._notices = Notices(cluster, settings.node, DRIVER)
         self._heartbeat = Heartbeat(settings.node, cluster, clock, self.trouble)
         self._kit: Kit | None = None
         self._starting = "the API server to tell of this node's ComposableResources"
 
     async def run(self, note: Callable[[str], None]) -> None:
         """Serve until cancelled. `note` hears what the process has to say of itself."""
-        for finding in self.findings:
-            note(finding)
+        self._tell(note, self.findings)
+        self.host.writer.heard = partial(self._written, note)
         self.host.listen(self._sensed)
         # The kubelet is answered to the last, with eyes open: what is entered last ends first.
         async with asyncio.TaskGroup() as group, AsyncExitStack() as stack:
+            stack.push_async_callback(self.host.writer.close)
+            group.create_task(self._notices.run(), name="notices")
             group.create_task(self.host.run(), name="eyes")
             group.create_task(self._describe(), name="specs")
             group.create_task(self._runner.run(await self._kinds(note)), name="runner")
@@ -172,7 +181,17 @@ class NodePlugin:
             self._starting = ""
             count = len(self.host.seen())
             note(f"serves {self._settings.node}, which has {count} device{'' if count == 1 else 's'}")
-            await self._heartbeat.run()
+            await self._heartbeat.run(note)
+
+    def _tell(self, note: Callable[[str], None], findings: tuple[str, ...]) -> None:
+        """Tell what was found wrong with the checkpoint: in the log, and what matters as an Event of the node."""
+        for finding in findings:
+            note(finding)
+        self._notices.damaged(self._store.damage())
+
+    def _written(self, note: Callable[[str], None], done: Done) -> None:
+        self._metrics.checkpoint_written(done.writes, done.seconds)
+        self._tell(note, self._store.findings())
 
     async def _describe(self) -> None:
         """Have NVIDIA's tool describe the GPUs there are, whenever others are."""
@@ -194,6 +213,7 @@ class NodePlugin:
     async def _kinds(self, note: Callable[[str], None]) -> Mapping[type[Object], Selection]:
         """Watch what is for this node alone, where the definition lets one choose; an older one does not."""
         ours = Selection(fields={"spec.target_node": self._settings.node})
+        told = ""
         while True:
             try:
                 await self._heard_of(ours)
@@ -201,13 +221,28 @@ class NodePlugin:
                 self._starting = f"the API server: {retry}"
                 await self._clock.sleep(retry.after)
             except Refused as refused:
-                note(
-                    f"ComposableResources cannot be selected by node, so those of all nodes are watched: {refused}; "
-                    "our definition can: jackfield run applies it"
-                )
-                return {ComposableResource: EVERYTHING}
+                refusal = await self._refusal()
+                if not refusal:
+                    note(
+                        "ComposableResources cannot be selected by node, so those of all nodes are watched: "
+                        f"{refused}; our definition can: jackfield run applies it"
+                    )
+                    return {ComposableResource: EVERYTHING}
+                self._starting = f"ComposableResources to be shown to us: {refusal}"
+                if refusal != told:
+                    note(f"waiting for {self._starting}; nothing is prepared on this node before that")
+                    told = refusal
+                await self._clock.sleep(self._settings.policy.poll_seconds)
             else:
                 return {ComposableResource: ours}
+
+    async def _refusal(self) -> str:
+        """Return why not even all ComposableResources are shown; nothing where they are, and only a choice is not."""
+        try:
+            await self._heard_of(EVERYTHING)
+        except PortError as error:
+            return str(error)
+        return ""
 
     async def _heard_of(self, selection: Selection) -> None:
         changes = self._cluster.watch(ComposableResource, selection)
@@ -225,16 +260,36 @@ class NodePlugin:
         self._starting = f"holders to be repaired: {error}"
         return bool(error)
 
+    @property
+    def synced(self) -> asyncio.Event:
+        """All that this node's devices are lent for has been told."""
+        return self._runner.synced
+
+    def follow(self, policy: Policy) -> tuple[str, ...]:
+        """Decide by another policy from now on; return what keeps us from it, if anything does."""
+        if policy.local_devices != self._settings.policy.local_devices:
+            what = "localDevices: is read when the plugin starts; restart it, what is prepared stays prepared"
+            return (what,)
+        self._settings = replace(self._settings, policy=policy)
+        self.host.follow(policy)
+        self._runner.follow(policy)
+        return ()
+
     def _local(self) -> Kit:
         """Return who serves the node's own devices: beside the fabrics', respecting what the other has prepared."""
         settings = self._settings
         shared = settings.nvidia.shared() if settings.nvidia is not None else None
         driver = LocalDriver(self.host, settings.policy, self.resources, shared)
         self.host.beside(PreparedStore(LOCAL_DRIVER, settings.places.plugins, settings.places.cdi))
-        self._runner.listeners.append(driver.heard)
+        self._runner.listeners.append(lambda _: driver.heard())
         return Kit(driver, self._cluster, settings.node, settings.places)
 
     # --- how it is
+
+    @property
+    def view(self) -> View:
+        """All that is known of what fabrics lend this node."""
+        return self._runner.store
 
     def resources(self) -> tuple[ComposableResource, ...]:
         """Return what fabrics lend this node, as far as the API has told."""

@@ -6,6 +6,7 @@ question of the order of the steps, and `Forgetful` knows it.
 
 import errno
 import os
+import threading
 from pathlib import Path
 
 from jackfield.driver.files import Calls
@@ -58,6 +59,10 @@ class Deadly(Quick):
 
     def __init__(self, at: int) -> None:
         super().__init__()
+        self._at = at
+
+    def kill_at(self, at: int) -> None:
+        """Kill before this step instead."""
         self._at = at
 
     def start_anew(self) -> None:
@@ -150,3 +155,20 @@ def _delete(path: Path) -> None:
         path.rmdir()
     else:
         path.unlink()
+
+
+class Patient(Quick):
+    """Waits for the disk when it is told to, and goes on when it may; so do two threads meet."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slow = False
+        self.waiting = threading.Event()
+        """Somebody waits for the disk."""
+        self.may_go_on = threading.Semaphore(0)
+
+    def sync(self, file: int) -> None:
+        super().sync(file)
+        if self.slow:
+            self.waiting.set()
+            self.may_go_on.acquire()

@@ -94,7 +94,7 @@ async def unprepared(site: Site, kubelet: Kubelet, name: str, claim: Claim) -> N
 
 async def waiting(site: Site, claim: str) -> str:
     """Wait until the scheduler has turned the pod of the claim's name down; return why, as `--explain` says it."""
-    await site.until(lambda: "cannot allocate all claims" in _message(site, claim))
+    await site.until(lambda: "cannot allocate all claims" in message(site, claim))
     assert site.claim(claim).status.allocation is None
     classes = [one.object for one in site.store.list(DeviceClass).items]
     claims = [one.object for one in site.store.list(ResourceClaim).items]
@@ -110,7 +110,8 @@ async def waiting(site: Site, claim: str) -> str:
     return "\n".join(allocate.sentences(why))
 
 
-def _message(site: Site, pod: str) -> str:
+def message(site: Site, pod: str) -> str:
+    """Return what the scheduler says of a pod that it has not placed."""
     found = site.store.get(Pod, Key("default", pod)).object
     assert isinstance(found, Pod)
     return next((one.message for one in found.status.conditions if one.type == "PodScheduled"), "")

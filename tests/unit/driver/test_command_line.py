@@ -14,8 +14,8 @@ from click.testing import CliRunner, Result
 
 from jackfield import driver
 from jackfield.cli import kubeconfigs
-from jackfield.driver import probes
 from jackfield.driver.command_line import FAILED, OK, UNUSABLE
+from jackfield.metrics import probes
 from unit.driver.lamps import LAMPS, Lamps
 from unit.driver.site import NODE
 

@@ -15,6 +15,7 @@ from unit.driver.examples import Example
 from unit.driver.site import NODE, Site, on_a_node
 
 CPU = "cpu.example.com"
+CPUS = "dra.cpu/cpu"
 EXAMPLE = Example("cpu-driver")
 
 
@@ -46,7 +47,7 @@ def test_one_claim_gets_ten_cpus_on_each_of_two_numa_nodes() -> None:
             given = [
                 (one.request, one.device, one.consumed_capacity) for one in site.claim("two-halves").results
             ]
-            assert given == [("left", "numa-0", {"cpus": "10"}), ("right", "numa-1", {"cpus": "10"})]
+            assert given == [("left", "numa-0", {CPUS: "10"}), ("right", "numa-1", {CPUS: "10"})]
             assert got.environment == {
                 "CPUSET_LEFT": "0-4,16-20",
                 "CPUSET_LEFT_NUMA_NODE": "0",
@@ -79,8 +80,8 @@ def test_whoever_wants_twelve_where_eleven_are_free_waits_and_is_told_why() -> N
         site.apply(EXAMPLE.yaml("class"), EXAMPLE.yaml("one-numa-node"))
         async with site.kit(cpus(machine(site.folder))):
             await site.allocated("near-the-disks")
-            site.apply(EXAMPLE.yaml("two-numa-nodes").replace('cpus: "10"', 'cpus: "12"'))
-            assert "cpus: 12 asked for, 11 left of 16 found" in await examples.waiting(site, "two-halves")
+            site.apply(EXAMPLE.yaml("two-numa-nodes").replace('cpu: "10"', 'cpu: "12"'))
+            assert f"{CPUS}: 12 asked for, 11 left of 16 found" in await examples.waiting(site, "two-halves")
 
     on_a_node(scene)
 
@@ -96,7 +97,7 @@ def share(uid: str, amount: str, share_id: str = "", *, admin_access: bool = Fal
         pool=NODE,
         device="numa-0",
         share_id=share_id or uid,
-        consumed_capacity={"cpus": amount} if amount else {},
+        consumed_capacity={CPUS: amount} if amount else {},
         admin_access=admin_access,
     )
 
@@ -144,7 +145,7 @@ def test_who_only_looks_takes_nothing_and_who_has_no_share_takes_all(tmp_path: P
 
 
 def capacities(one: driver.Driver) -> dict[str, str]:
-    return {device.name: device.capacity["cpus"].value for device in one.devices()}
+    return {device.name: device.capacity[CPUS].value for device in one.devices()}
 
 
 def test_what_is_reserved_or_offline_is_not_offered(tmp_path: Path) -> None:

@@ -5,11 +5,13 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 from jackfield import driver
 from jackfield.driver import metrics
+from jackfield.model.event import Event
 from unit.driver.lamps import CLASS, LAMPS, Lamps, claim
 from unit.driver.site import NODE, Site, on_a_node
 
@@ -231,7 +233,97 @@ def test_what_needs_nothing_but_a_name_is_prepared_with_nothing() -> None:
     on_a_node(scene)
 
 
+def test_a_device_that_goes_while_a_claim_has_it_stays_published_tainted_until_it_is_unprepared() -> None:
+    async def scene(site: Site) -> None:
+        site.apply(CLASS, claim("mine"))
+        missing = {"a": [f"{LAMPS}/unhealthy"], "b": []}
+        async with site.kubelet() as kubelet:
+            lamps = Lamps()
+            async with site.kit(lamps) as kit:
+                await kit.published()
+                plugin = await kubelet.registered(LAMPS)
+                mine = await site.allocated("mine")
+                await kubelet.prepare(LAMPS, mine)
+                lamps.names = ["b"]
+                lamps.changed()
+                await site.until(lambda: listed(site) == missing)
+                await kubelet.until(lambda: (NODE, "a") in plugin.health)
+                told = plugin.health[NODE, "a"]
+                assert told.health == "UNHEALTHY"
+                assert "gone while a claim has it" in told.message
+                assert b'unhealthy_devices{driver="lamps.example.com"} 1.0' in kit.figures()
+                await kit.published()
+                (one,) = site.slices()
+            await kubelet.gone(LAMPS)
+            async with site.kit(Lamps("b")) as kit:  # which has never seen it
+                await kit.published()
+                assert site.slices() == [one]
+                await kubelet.registered(LAMPS)
+                assert (await kubelet.unprepare(LAMPS, mine))[mine.uid].error == ""
+                await site.until(lambda: listed(site) == {"b": []})
+                assert b'unhealthy_devices{driver="lamps.example.com"} 0.0' in kit.figures()
+
+    on_a_node(scene)
+
+
+def test_a_device_that_comes_back_while_a_claim_has_it_is_as_it_was() -> None:
+    def shows(site: Site, wanted: dict[str, list[str]]) -> bool:
+        return listed(site) == wanted
+
+    async def scene(site: Site) -> None:
+        site.apply(CLASS, claim("mine"))
+        lamps = Lamps()
+        async with site.kubelet() as kubelet, site.kit(lamps) as kit:
+            await kit.published()
+            await kubelet.registered(LAMPS)
+            mine = await site.allocated("mine")
+            await kubelet.prepare(LAMPS, mine)
+            for names, taints in ((["b"], [f"{LAMPS}/unhealthy"]), (["a", "b"], [])):
+                lamps.names = names
+                lamps.changed()
+                await site.until(partial(shows, site, {"a": taints, "b": []}))
+
+    on_a_node(scene)
+
+
 # --- what goes wrong
+
+
+def test_a_damaged_checkpoint_is_told_once_on_the_node_and_what_is_lost_while_it_runs_too(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def events(site: Site) -> list[Event]:
+        found = [one.object for one in site.store.list(Event).items if isinstance(one.object, Event)]
+        return [one for one in found if one.source.component == LAMPS]
+
+    async def scene(site: Site) -> None:
+        site.apply(CLASS, claim("mine"))
+        checkpoint = site.places.plugins / LAMPS / "checkpoint.jsonl"
+        async with site.kubelet() as kubelet:
+            async with site.kit(Lamps()) as kit:
+                await kit.published()
+                await kubelet.registered(LAMPS)
+                mine = await site.allocated("mine")
+                await kubelet.prepare(LAMPS, mine)
+            checkpoint.write_bytes(checkpoint.read_bytes().replace(b"default", b"defamed"))
+            await kubelet.gone(LAMPS)
+            for _ in ("the life that finds it", "the next, which finds nothing"):
+                async with site.kit(Lamps()) as kit:
+                    await kit.published()
+                    await site.until(lambda: len(events(site)) == 1)
+            (event,) = events(site)
+            assert (event.reason, event.involved_object.name) == ("CheckpointDamaged", NODE)
+            assert "a line is damaged (probably claim 'defamed/mine'" in event.message
+            await kubelet.gone(LAMPS)
+            async with site.kit(Lamps()) as kit:
+                await kit.published()
+                await kubelet.registered(LAMPS)
+                checkpoint.write_bytes(b"nonsense")
+                assert (await kubelet.prepare(LAMPS, mine))[mine.uid].error == ""
+                await site.until(lambda: len(events(site)) == 2)
+            assert "its first line is missing or damaged" in caplog.text
+
+    on_a_node(scene)
 
 
 @pytest.mark.parametrize("names", [("a", "a"), ("A",)])

@@ -1,6 +1,7 @@
 """A socket comes into sight when it answers, and never in another's place."""
 
 import asyncio
+import itertools
 from pathlib import Path
 
 import grpc
@@ -67,3 +68,29 @@ def test_the_end_of_one_that_never_listened_leaves_the_others_socket_alone() -> 
 def test_a_folder_that_is_not_there_is_told_in_words() -> None:
     with seat() as places, pytest.raises(Misplaced, match=r"cannot make a socket in .*plugins: .* mounted"):
         run(listener(places.plugins / "a.sock", b"").open())
+
+
+def test_one_that_is_told_to_end_while_it_begins_leaves_nothing() -> None:
+    """However far it has come: so many turns of the loop, and one more each time, until it has begun."""
+
+    async def main(folder: Path) -> None:
+        begun = False
+        for turns in itertools.count():
+            one = listener(folder / "a.sock", b"")
+            opening = asyncio.create_task(one.open())
+            for _ in range(turns):
+                await asyncio.sleep(0)  # noqa: TID251 - a turn of the loop, no time
+            begun = opening.done()
+            opening.cancel()
+            (outcome,) = await asyncio.gather(opening, return_exceptions=True)
+            if begun:
+                assert outcome is None
+                await one.close()
+            else:
+                assert isinstance(outcome, asyncio.CancelledError)
+            assert [name for name in entries(folder) if not name.startswith(".")] == []
+            if begun:
+                return
+
+    with seat() as places:
+        run(main(places.plugins.parent))

@@ -17,6 +17,7 @@ from jackfield.driver.claims import Place
 from jackfield.driver.preparer import Answer, ClaimRef
 from jackfield.driver.preparing import Preparing
 from jackfield.driver.store import PreparedStore
+from jackfield.driver.writer import Writer
 from jackfield.model.claim import DeviceRequestAllocationResult, ResourceClaim
 from jackfield.model.device import Device
 from jackfield.model.meta import Object
@@ -68,7 +69,7 @@ class Desk:
         self.store = PreparedStore(LAMPS, self._folder / "plugins", self._folder / "cdi")
         assert self.store.open() == ()
         place = Place(LAMPS, NodeName("n1"), self._published)
-        self.preparing = Preparing(self.lamps, self.line, self.store, place, self.figures)
+        self.preparing = Preparing(self.lamps, self.line, Writer(self.store), place, self.figures)
 
     def _published(self, pool: str, device: str) -> Device | None:
         return Device(device) if pool == "n1" and device in self.lamps.names else None
@@ -341,16 +342,106 @@ def test_a_device_that_is_not_published_any_more_stays_prepared_for_who_has_it(t
     played(scene, tmp_path)
 
 
-def test_what_cannot_be_written_down_is_told_and_prepared_again_when_it_can(tmp_path: Path) -> None:
+# --- what cannot be written down
+
+
+class Full:
+    """While it is open, the disk takes nothing: another's folder lies where files are made."""
+
+    def __init__(self, folder: Path) -> None:
+        self._aside = folder / "plugins" / LAMPS / ".checkpoint.jsonl.new"
+
+    def __enter__(self) -> None:
+        self._aside.mkdir()
+
+    def __exit__(self, *_: object) -> None:
+        self._aside.rmdir()
+
+
+def test_what_cannot_be_written_down_is_told_and_written_when_it_can(tmp_path: Path) -> None:
     async def scene(desk: Desk) -> None:
         mine = desk.allocate("mine", given("a"))
-        folder = tmp_path / "plugins" / LAMPS
-        folder.rename(tmp_path / "elsewhere")
-        folder.write_text("in the way")
-        assert str(folder) in await desk.refusal(desk.preparing.prepare(mine))
-        folder.unlink()
-        (tmp_path / "elsewhere").rename(folder)
+        with Full(tmp_path):
+            words = await desk.refusal(desk.preparing.prepare(mine))
+            assert "cannot be written: checkpoint.jsonl" in words
+            assert desk.store.entries() == ()
         assert (await desk.preparing.prepare(mine)).devices
-        assert desk.lamps.calls in (["prepare a"], ["prepare a", "prepare a"])
+        assert desk.lamps.calls == ["prepare a"]
+        assert [one.uid for one in desk.store.entries()] == [mine.uid]
+        assert await desk.preparing.unprepare(mine) == ""
+        assert desk.lamps.calls == ["prepare a", "unprepare a"]
+
+    played(scene, tmp_path)
+
+
+def test_what_was_not_written_down_is_undone_though_its_claim_is_gone(tmp_path: Path) -> None:
+    async def scene(desk: Desk) -> None:
+        mine, other = desk.allocate("mine", given("a"), given("b")), desk.allocate("other", given("a"))
+        with Full(tmp_path):
+            await desk.refusal(desk.preparing.prepare(mine))
+        desk.delete("mine")
+        assert "still prepared for claim default/mine" in await desk.refusal(desk.preparing.prepare(other))
+        desk.lamps.fails = {"unprepare a": Retry("the switch is stuck")}
+        assert "the switch is stuck" in await desk.refusal(desk.preparing.unprepare(mine))
+        desk.lamps.fails = {}
+        desk.lamps.shares.clear()
+        assert await desk.preparing.unprepare(mine) == ""
+        assert [(one.device, one.notes) for one in desk.lamps.shares] == [
+            ("b", {"plug": "p-b"}),
+            ("a", {"plug": "p-a"}),
+        ]
+        assert (await desk.preparing.prepare(other)).devices
+        desk.lamps.calls.clear()
+        assert await desk.preparing.unprepare(mine) == ""
+        assert desk.lamps.calls == []
+
+    played(scene, tmp_path)
+
+
+def test_what_another_life_has_undone_is_not_remembered_here(tmp_path: Path) -> None:
+    async def scene(desk: Desk) -> None:
+        mine, other = desk.allocate("mine", given("a")), desk.allocate("other", given("a"))
+        await desk.preparing.prepare(mine)
+        PreparedStore(LAMPS, tmp_path / "plugins", tmp_path / "cdi").remove(mine.uid)
+        assert (await desk.preparing.prepare(other)).devices
+
+    played(scene, tmp_path)
+
+
+def test_what_was_not_written_down_and_is_not_the_claims_any_more_is_undone(tmp_path: Path) -> None:
+    async def scene(desk: Desk) -> None:
+        mine = desk.allocate("mine", given("a"))
+        with Full(tmp_path):
+            await desk.refusal(desk.preparing.prepare(mine))
+        desk.allocate("mine", given("x", driver="other.example.com"))
+        assert await desk.preparing.prepare(mine) == Answer()
+        assert desk.lamps.calls == ["prepare a", "unprepare a"]
+        assert (await desk.preparing.prepare(desk.allocate("other", given("a")))).devices
+
+    played(scene, tmp_path)
+
+
+def test_what_nobody_could_ever_write_down_is_undone_at_once_and_the_driver_asked_again(
+    tmp_path: Path,
+) -> None:
+    class Odd(Lamps):
+        async def prepare(self, share: driver.Share) -> driver.Prepared:
+            made = await super().prepare(share)
+            return replace(made, cdi=("no name",)) if share.device in self.sick else made
+
+    async def scene(desk: Desk) -> None:
+        desk.preparing._driver = odd = Odd()  # noqa: SLF001 - another driver at the same desk
+        mine = desk.allocate("mine", given("a"))
+        first = await desk.preparing.prepare(mine)
+        desk.allocate("mine", given("a"), given("b"))
+        odd.sick, odd.calls = ["b"], []
+        assert "'no name'" in await desk.refusal(desk.preparing.prepare(mine))
+        assert odd.calls == ["prepare b", "unprepare b"]
+        odd.fails = {"unprepare b": Retry("the switch is stuck")}
+        assert (await desk.refusal(desk.preparing.prepare(mine))).endswith("the switch is stuck")
+        assert [one.device for one in desk.store.entries()[0].held] == ["a"]
+        odd.sick, odd.calls, odd.fails = [], [], {}
+        assert (await desk.preparing.prepare(mine)).devices[0] == first.devices[0]
+        assert odd.calls == ["prepare b"]
 
     played(scene, tmp_path)

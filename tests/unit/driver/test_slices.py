@@ -58,7 +58,7 @@ class Shop:
         self.client = client
         self.tally = Tally()
         publisher = Publisher(LAMPS, NodeName(node))
-        self.slices = Slices(client, publisher, lambda: (Pool(tuple(self.devices)),), self.tally)
+        self.slices = Slices(client, publisher, lambda _: (Pool(tuple(self.devices)),), self.tally)
         self._site = site
 
     async def change(self, *devices: driver.Device) -> None:

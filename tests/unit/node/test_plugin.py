@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 
 from jackfield.cli.clock import WallClock
-from jackfield.kube.permissions import Part
+from jackfield.kube.permissions import Role
 from jackfield.model.composition import RELEASED, VISIBLE, ResourceState
 from jackfield.model.lease import Lease
 from jackfield.model.names import Seconds, named
@@ -280,5 +280,9 @@ def test_the_plugin_uses_its_rights_and_no_others() -> None:
             await stage.until(lambda: _leases(stage) != [])
 
     on_stage(scene)
-    rare = {("leases.coordination.k8s.io", "patch"), ("resourceslices.resource.k8s.io", "delete")}
-    assert used | rare == granted(Part.NODE)
+    rare = {
+        ("leases.coordination.k8s.io", "patch"),
+        ("resourceslices.resource.k8s.io", "delete"),
+        ("events", "create"),
+    }
+    assert used | rare == granted(Role.NODE)
