@@ -4,6 +4,7 @@ Run it with `python driver.py --node-name NODE`; `--help` tells the rest. Knows 
 how a container is kept on its CPUs.
 """
 
+import platform
 import re
 from collections.abc import Iterable, Sequence
 from itertools import count
@@ -14,12 +15,18 @@ import msgspec
 
 from jackfield import driver
 from jackfield.model import quantity
-from jackfield.node import cpus
+from jackfield.node import cpus, files
 from jackfield.node.cpus import Cpu
 
+CPUS = "dra.cpu/cpu"
+"""The capacity, as Kubernetes' own driver for CPUs calls it: claims that were written for that one work here, too."""
+NUMA_NODE_ID = "dra.cpu/numaNodeID"
+"""Likewise the number of a NUMA node."""
 NUMA_NODE = "resource.kubernetes.io/numaNode"
 """Kubernetes' own name for it: a claim can ask that devices of several drivers agree in it."""
+MAKERS = {"GenuineIntel": "intel", "AuthenticAMD": "amd"}
 SYSFS = Path("/sys")
+PROC = Path("/proc")
 LIST = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
 
 Which = tuple[str, str, str]
@@ -42,22 +49,24 @@ class Cpus(driver.Driver):
 
     name = "cpu.example.com"
 
-    def __init__(self, sysfs: Path = SYSFS, reserved: Iterable[int] = ()) -> None:
+    def __init__(self, sysfs: Path = SYSFS, reserved: Iterable[int] = (), proc: Path = PROC) -> None:
         self.sysfs = sysfs
+        self.proc = proc
         self.reserved = frozenset(reserved)
         """CPUs that are nobody's: for the system."""
         self._given: dict[Which, Given] = {}
 
     def devices(self) -> Iterable[driver.Device]:
         """Return the NUMA nodes that have CPUs to give away."""
+        made_by = processor(self.proc)
         for numa_node, there in self._homes().items():
             amount = len(there)
             # The API server wants room for a step; a single CPU has none, and needs none.
             step = 1 if amount > 1 else None
             yield driver.device(
                 f"numa-{numa_node}",
-                attributes={NUMA_NODE: numa_node},
-                capacity={"cpus": driver.Capacity(amount, default=1, minimum=1, step=step)},
+                attributes={NUMA_NODE: numa_node, NUMA_NODE_ID: numa_node, **made_by},
+                capacity={CPUS: driver.Capacity(amount, default=1, minimum=1, step=step)},
                 shared=True,
             )
 
@@ -96,7 +105,7 @@ class Cpus(driver.Driver):
     def _chosen(self, share: driver.Share, numa_node: int) -> Given:
         there = self._homes().get(numa_node, [])
         # Without the gate DRAConsumableCapacity a device has no shares: then it is given away whole.
-        asked = share.consumed_capacity.get("cpus")
+        asked = share.consumed_capacity.get(CPUS)
         wanted = quantity.parse(asked).value() if asked else len(there)
         taken = {number for one in self._given.values() for number in cpus.listed(one.numbers)}
         free = [one for one in there if one.number not in taken]
@@ -114,6 +123,17 @@ class Cpus(driver.Driver):
         others = {given.variable for (uid, _, _), given in self._given.items() if uid == share.uid}
         names = (name if number == 1 else f"{name}_{number}" for number in count(1))
         return next(one for one in names if one not in others)
+
+
+def processor(proc: Path) -> dict[str, str]:
+    """Return what sort of CPUs they are, as attributes; what the kernel does not say is left out."""
+    said = {"hardware.cpu/architecture": files.text(proc / "sys/kernel/arch") or platform.machine()}
+    for line in files.text(proc / "cpuinfo").splitlines():
+        name, _, maker = line.partition(":")
+        if name.strip() == "vendor_id" and maker.strip():
+            said["hardware.cpu/vendor"] = MAKERS.get(maker.strip(), maker.strip().lower())
+            break
+    return said
 
 
 def picked(there: Sequence[Cpu], free: Sequence[Cpu], wanted: int) -> list[Cpu]:
@@ -158,6 +178,9 @@ def command(one: Cpus) -> click.Command:
     def look_in(_context: click.Context, _option: click.Parameter, value: Path) -> None:
         one.sysfs = value
 
+    def read_in(_context: click.Context, _option: click.Parameter, value: Path) -> None:
+        one.proc = value
+
     def reserve(_context: click.Context, _option: click.Parameter, value: str) -> None:
         if value and not LIST.fullmatch(value):
             raise click.BadParameter(f"{value!r} is no list of CPUs; it takes one such as 0-3,8")
@@ -173,6 +196,15 @@ def command(one: Cpus) -> click.Command:
             expose_value=False,
             callback=look_in,
             help="Where the node's sysfs is.",
+        ),
+        click.Option(
+            ["--proc-root"],
+            type=click.Path(path_type=Path, exists=True, file_okay=False),
+            default=PROC,
+            show_default=True,
+            expose_value=False,
+            callback=read_in,
+            help="Where the node's proc is.",
         ),
         click.Option(
             ["--reserved-cpus"],

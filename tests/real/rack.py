@@ -1,52 +1,41 @@
-"""A rack around a real node: a fabric manager, our controllers and our plugin as programs, and the machine's PCI bus.
+"""A rack around a real node: a fabric manager, our controllers, our plugin and a vendor's driver, all as programs.
 
-The manager's own command puts a card into a slot of the machine, or takes it out; the bus shows it when the kernel is
-told to look. Knows how the parts hang together and how they are asked. Must not know what should come of it.
+The manager's own command puts a card into a slot of the machine, or takes it out. Knows how the parts hang together and
+how they are asked. Must not know what should come of it.
 """
 
-import asyncio
-import os
-import stat
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 import msgspec
 import yaml
 
-from jackfield.cli.clock import WallClock
 from jackfield.codec import Raw
 from jackfield.codec.definitions import definitions
 from jackfield.driver.store import CHECKPOINT
-from jackfield.kube.permissions import Account, Part, admission, manifests
-from jackfield.model.names import Seconds
+from jackfield.kube.permissions import RBAC, RBAC_VERSION, Account, Part, admission, manifests
 from jackfield.model.policy import DRIVER
 from jackfield.testing.control_plane import ControlPlane, RealNode
+from jackfield.testing.control_plane.credentials import Proof
 from jackfield.testing.control_plane.process import Nursery, Process
-from jackfield.testing.sysfs import Machine, PciDevice
+from real import vendor_driver
 from real.accounts import controllers, put
+from real.example_drivers import documents
 from real.pods import POD_SECONDS, create
+from real.slots import MOVE, OURS, VENDORS, Slots
+from real.vendor_driver import VENDOR
 from real.waiting import comes_true
 
 FABRIC: Final = "rack-a"
 MODEL: Final = "A100"
-CARDS: Final = {"gpu-1": PciDevice("0000:17:00.0", minor=0), "gpu-2": PciDevice("0000:65:00.0", minor=1)}
-"""What the manager's devices are on the bus. The driver learns its UUID from the card: it is in the slot's file."""
+VENDORS_MODEL: Final = "H100"
 PLUGIN: Final = Account("jackfield", "node")
-LOOK_SECONDS: Final = Seconds(0.05)
+VENDORS_ACCOUNT: Final = "system:serviceaccount:default:vendor-driver"
 STOP_SECONDS: Final = 20.0
-# Run by the manager as MOVE SLOTS attach|detach DEVICE MACHINE. What is half written is in no slot yet.
-MOVE: Final = """#!/bin/sh
-set -e
-case "$2" in
-attach) [ -e "$1/$3" ] || { printf %s "$JACKFIELD_SERIAL" >"$1/.$3"; mv "$1/.$3" "$1/$3"; } ;;
-detach) rm -f "$1/$3" ;;
-esac
-"""
 POLICY: Final = {
     "models": [
         {
@@ -55,77 +44,46 @@ POLICY: Final = {
             "k8s-device-name": "a100",
             "driver-name": DRIVER,
             "dra-attributes": {"productName": MODEL},
-        }
+        },
+        # A driver that is not ours: its devices are handed over by `reschedule`.
+        {"index": 2, "cdi-model-name": VENDORS_MODEL, "k8s-device-name": "h100", "driver-name": VENDOR},
     ],
     "holdSeconds": 0,
     "inventorySeconds": 2,
-}
-CLASS: Final[Raw] = {
-    "apiVersion": "resource.k8s.io/v1",
-    "kind": "DeviceClass",
-    "metadata": {"name": "fabric-gpu"},
-    "spec": {"selectors": [{"cel": {"expression": f"device.driver == '{DRIVER}'"}}]},
+    # Plugins are killed here for as long as a slow machine likes.
+    "heartbeatSeconds": 300,
 }
 
 
-class Slots:
-    """The slots of a machine, and its kernel, which runs in a thread of its own while the context is open."""
+def _class(name: str, driver: str) -> Raw:
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": {"name": name},
+        "spec": {"selectors": [{"cel": {"expression": f"device.driver == {driver!r}"}}]},
+    }
 
-    def __init__(self, folder: Path) -> None:
-        self.machine = Machine(folder / "machine")
-        self.folder = folder / "slots"
-        self.folder.mkdir()
-        self.torn_out: list[str] = []
-        """Cards that were taken out while the bus still had them."""
-        for card in CARDS.values():
-            # A character device that anybody can read from: it has to be a real one for a container to get it.
-            os.mknod(self.machine.dev / f"nvidia{card.minor}", stat.S_IFCHR | 0o666, os.makedev(1, 5))
-        self._in: set[str] = set()
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), name="kernel")
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    @property
-    def taken(self) -> tuple[str, ...]:
-        """The cards that are in a slot."""
-        return tuple(sorted(one.name for one in self.folder.iterdir() if one.name in CARDS))
-
-    @property
-    def on_bus(self) -> tuple[str, ...]:
-        """The cards that the kernel knows."""
-        return tuple(name for name, card in CARDS.items() if self._link(card).exists())
-
-    def uuid(self, name: str) -> str:
-        """Return the UUID of a card that is in a slot: the manager has it written there."""
-        return (self.folder / name).read_text()
-
-    def _link(self, card: PciDevice) -> Path:
-        return self.machine.sysfs / "bus/pci/devices" / card.address
-
-    async def _run(self) -> None:
-        clock = WallClock()
-        async with self.machine:
-            while not self._over.is_set():
-                self._look()
-                await clock.sleep(LOOK_SECONDS)
-
-    def _look(self) -> None:
-        taken = set(self.taken)
-        for name in sorted(taken - self._in):
-            card = msgspec.structs.replace(CARDS[name], uuid=self.uuid(name), driver="nvidia")
-            self.machine.plug_unseen(card)
-        for name in sorted(self._in - taken):
-            if self._link(CARDS[name]).exists():
-                self.torn_out.append(name)
-                self.machine.pull(CARDS[name].address)
-        self._in = taken
+CLASSES: Final = {DRIVER: _class("fabric-gpu", DRIVER), VENDOR: _class("vendors-gpu", VENDOR)}
+"""What is asked for, by driver: the pool's devices and those on the nodes have the same."""
+VENDORS_RIGHTS: Final[tuple[Raw, ...]] = (
+    {
+        "apiVersion": RBAC_VERSION,
+        "kind": "ClusterRole",
+        "metadata": {"name": "vendor-driver"},
+        "rules": next(
+            one["rules"] for one in documents("pizza-driver", "install.yaml") if one["kind"] == "ClusterRole"
+        ),
+    },
+    {
+        "apiVersion": RBAC_VERSION,
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "vendor-driver"},
+        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "vendor-driver"},
+        "subjects": [{"kind": "User", "apiGroup": RBAC, "name": VENDORS_ACCOUNT}],
+    },
+)
+"""What every driver on the kit needs, and no more."""
 
 
 class Rack:
@@ -136,13 +94,16 @@ class Rack:
         self.node = node
         self.slots = slots
         self.plugin = self._plugin(folder)
-        self.checkpoint = node.plugins / DRIVER / CHECKPOINT
+        self.vendor = self._vendor()
         self._state = folder / "fabric"
         self._nursery = Nursery()
         inventory = {
             "fabric": FABRIC,
             "machines": [{"name": node.name, "slots": 4}],
-            "devices": [{"name": "gpu", "model": MODEL, "count": len(CARDS)}],
+            "devices": [
+                {"name": "gpu", "model": MODEL, "count": len(OURS)},
+                {"name": "hot", "model": VENDORS_MODEL, "count": len(VENDORS)},
+            ],
             "backend": {"kind": "script", "command": [str(folder / "move"), str(slots.folder)]},
         }
         (folder / "move").write_text(MOVE)
@@ -173,12 +134,20 @@ class Rack:
             *("--proc-root", str(machine.proc), "--dev-root", str(machine.dev)),
         )
 
+    def _vendor(self) -> Process:
+        who = self.plane.kubeconfig_for(VENDORS_ACCOUNT, by=Proof.CERTIFICATE)
+        return self.node.program(
+            "vendor-driver",
+            *(sys.executable, vendor_driver.__file__, str(self.slots.machine.dev.parent)),
+            *(f"--node-name={self.node.name}", f"--kubeconfig={who}"),
+        )
+
     def start(self, folder: Path) -> None:
         """Start the programs; what they need of each other they wait for themselves."""
         (folder / "policy.yaml").write_text(yaml.safe_dump(POLICY))
         (folder / "node.kubeconfig").write_text(yaml.safe_dump(bound(self.plane, self.node.name)))
-        self.plugin.start()
-        self.manager.start()
+        for one in (self.plugin, self.vendor, self.manager):
+            one.start()
         self.until("the manager listens", (self._state / "url").exists)
         fabric = {
             "name": FABRIC,
@@ -192,6 +161,7 @@ class Rack:
     def close(self) -> None:
         """End the programs."""
         self.plugin.kill()
+        self.vendor.kill()
         for one in (self.operator, self.manager):
             one.stop(STOP_SECONDS)
         self._nursery.close()
@@ -205,7 +175,12 @@ class Rack:
 
     def report(self) -> str:
         """What the programs last said, and what the API has."""
-        logs = {"controllers": self.operator, "plugin": self.plugin, "manager": self.manager}
+        logs = {
+            "controllers": self.operator,
+            "plugin": self.plugin,
+            "vendor's driver": self.vendor,
+            "manager": self.manager,
+        }
         said = (f"--- {name}, exit status {one.status}:\n{one.tail()}" for name, one in logs.items())
         objects = self.plane.kubectl(
             "get", "pods,resourceclaims,resourceslices,composableresources", "--output=wide"
@@ -229,18 +204,26 @@ class Rack:
         found: list[Raw] = msgspec.json.decode(self.plane.kubectl("get", kind, "--output=json"))["items"]
         return found
 
-    def specs(self) -> list[Path]:
+    def specs(self, driver: str = DRIVER) -> list[Path]:
         """Return the CDI files of what is prepared."""
-        return [*self.node.cdi.glob(f"{DRIVER}*")]
+        return [*self.node.cdi.glob(f"{driver}_claim_*")]
+
+    def checkpoint(self, driver: str = DRIVER) -> Path:
+        """Return where a driver writes down what is prepared."""
+        return self.node.plugins / driver / CHECKPOINT
 
     def starts_plugin(self) -> None:
         """Start the plugin, and wait until it serves."""
-        before = self._servings()
-        self.plugin.start()
-        self.until("the plugin serves", lambda: self._servings() > before)
+        self._starts(self.plugin, f"serves {self.node.name}")
 
-    def _servings(self) -> int:
-        return self.plugin.log.read_text().count(f"serves {self.node.name}")
+    def starts_vendor(self) -> None:
+        """Start the vendor's driver, and wait until the kubelet knows it."""
+        self._starts(self.vendor, f"has registered {VENDOR}")
+
+    def _starts(self, program: Process, words: str) -> None:
+        before = program.log.read_text().count(words)
+        program.start()
+        self.until(f"it {words}", lambda: program.log.read_text().count(words) > before)
 
     def is_back(self) -> bool:
         """Whether every device is in the pool, on the bus as well as in the books."""
@@ -248,11 +231,11 @@ class Rack:
             return False
         return self.attached() == ()
 
-    def offered(self) -> list[str]:
-        """Return what the scheduler is offered of the fabric."""
+    def offered(self, driver: str = DRIVER) -> list[str]:
+        """Return what the scheduler is offered under a driver's name, by the fabric and by the node."""
         slices = [one["spec"] for one in self.listed("resourceslices")]
         return sorted(
-            one["name"] for piece in slices if piece["driver"] == DRIVER for one in piece.get("devices", ())
+            one["name"] for piece in slices if piece["driver"] == driver for one in piece.get("devices", ())
         )
 
 
@@ -272,17 +255,20 @@ def bound(plane: ControlPlane, node: str) -> Raw:
 
 @contextmanager
 def built(plane: ControlPlane, node: RealNode, folder: Path) -> Iterator[Rack]:
-    """Build a rack around a node, each program with the rights it is given by `jackfield rbac` and no others."""
-    rights = (*manifests(Part.NODE, PLUGIN), *admission(PLUGIN))
+    """Build a rack around a node. Each program has the rights that it needs and no others, ours by `jackfield rbac`."""
+    rights = (*manifests(Part.NODE, PLUGIN), *admission(PLUGIN), *VENDORS_RIGHTS)
     with ExitStack() as stack:
-        stack.enter_context(controllers(plane, folder))
+        stack.enter_context(controllers(plane, folder, (DRIVER, VENDOR)))
         put(plane, *definitions(), *rights)
         stack.callback(plane.kubectl, "delete", "--filename=-", text=yaml.safe_dump_all(rights))
         plane.kubectl("wait", "--for=condition=Established", "crd", "--all")
-        create(plane, CLASS)
-        stack.callback(plane.kubectl, "delete", "deviceclass", CLASS["metadata"]["name"])
-        stack.callback(plane.kubectl, "delete", "resourceslices", f"--field-selector=spec.driver={DRIVER}")
-        slots = stack.enter_context(Slots(folder))
+        for driver, one in CLASSES.items():
+            create(plane, one)
+            stack.callback(plane.kubectl, "delete", "deviceclass", one["metadata"]["name"])
+            stack.callback(
+                plane.kubectl, "delete", "resourceslices", f"--field-selector=spec.driver={driver}"
+            )
+        slots = stack.enter_context(Slots(folder, lambda: any(node.cdi.glob(f"{VENDOR}_claim_*"))))
         rack = Rack(plane, node, folder, slots)
         stack.callback(rack.close)
         rack.start(folder)

@@ -1,65 +1,42 @@
 """The pizza driver on a real node: its order is met by the real scheduler, and the container finds its box."""
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
-import msgspec
 import pytest
 
 from jackfield.codec import Raw
 from jackfield.testing.control_plane import ControlPlane, RealNode
-from jackfield.testing.control_plane.credentials import Proof
 from jackfield.testing.control_plane.process import Process
-from real.pods import BUSYBOX, POD_SECONDS, create, delete, said
+from real.example_drivers import documents, installed, saying, starts
+from real.pods import POD_SECONDS, create, delete, said, status
 from real.waiting import comes_true
+from unit.driver.introduced import MISSPELT
 
 pytestmark = pytest.mark.node
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "pizza-driver"
-ACCOUNT = "system:serviceaccount:dra-pizza:dra-pizza"
+EXAMPLE = "pizza-driver"
 BOXES = "/run/dra.pizza/boxes"
 
 
-def documents(name: str) -> list[Raw]:
-    return [msgspec.yaml.decode(one) for one in (EXAMPLE / name).read_text().split("\n---\n")]
+def order(words: str = "cat /pizza; echo $PIZZA $PIZZA_SLICES") -> list[Raw]:
+    """Return the example's order, whose eater runs a line of shell."""
+    return saying(documents(EXAMPLE, "order.yaml"), words)
 
 
-def order() -> list[Raw]:
-    """Return the example's order, for a node whose only image is ours."""
-    claim, pod = documents("order.yaml")
-    pod["spec"]["hostNetwork"] = True
-    (eater,) = pod["spec"]["containers"]
-    eater |= {
-        "image": BUSYBOX,
-        "imagePullPolicy": "Never",
-        "command": ["/bin/sh", "-c", "cat /pizza; echo $PIZZA $PIZZA_SLICES"],
-    }
-    return [claim, pod]
+@pytest.fixture(scope="module")
+def driver(plane: ControlPlane, node: RealNode) -> Iterator[Process]:
+    """The driver on the node, for all tests of this file."""
+    with installed(plane, node, EXAMPLE, "class.yaml") as program:
+        yield program
 
 
 @pytest.fixture
-def kitchen(plane: ControlPlane, node: RealNode) -> Iterator[Process]:
-    """The driver on the node, with the rights of its service account and no others; nothing of it is left."""
-    install = [one for one in documents("install.yaml") if one["kind"] != "DaemonSet"]
-    create(plane, *install, *documents("class.yaml"))
-    kubeconfig = plane.kubeconfig_for(ACCOUNT, by=Proof.CERTIFICATE)
-    program = node.program(
-        "pizza-driver",
-        *(sys.executable, str(EXAMPLE / "driver.py")),
-        *(f"--node-name={node.name}", f"--kubeconfig={kubeconfig}"),
-    )
-    program.start()
-    try:
-        yield program
-    finally:
-        program.kill()
-        plane.kubectl("delete", "pods", "--all")
-        plane.kubectl("delete", "resourceclaims", "--all")
-        plane.kubectl("delete", "deviceclass", "pizza", "pizza-vegetarian")
-        plane.kubectl("delete", "resourceslices", "--field-selector=spec.driver=dra.pizza")
-        for kind in ("clusterrolebinding", "clusterrole", "namespace"):
-            plane.kubectl("delete", kind, "dra-pizza")
+def kitchen(plane: ControlPlane, driver: Process) -> Iterator[Process]:
+    """The driver without any order; also after the test."""
+    yield driver
+    driver.start()
+    plane.kubectl("delete", "pods", "--all")
+    plane.kubectl("delete", "resourceclaims", "--all")
 
 
 def eaten(node: RealNode) -> bool:
@@ -86,12 +63,24 @@ def test_the_container_finds_the_pizza_that_was_ordered_and_nothing_is_left_of_i
 def test_a_driver_that_is_killed_and_comes_back_undoes_what_it_prepared(
     plane: ControlPlane, node: RealNode, kitchen: Process
 ) -> None:
-    claim, pod = order()
-    pod["spec"]["containers"][0]["command"] = ["/bin/sleep", "infinity"]
-    pod["spec"]["terminationGracePeriodSeconds"] = 0
-    create(plane, claim, pod)
+    create(plane, *order("sleep infinity"))
     assert comes_true(lambda: len([*node.cdi.glob("dra.pizza_*")]) == 1, seconds=POD_SECONDS)
     kitchen.kill()
-    kitchen.start()
+    starts(kitchen)
     delete(plane, "lunch")
     assert comes_true(lambda: eaten(node), seconds=POD_SECONDS)
+
+
+def test_who_takes_a_domain_for_a_part_of_the_name_waits_and_is_told_of_the_claim(
+    plane: ControlPlane, kitchen: Process
+) -> None:
+    claim, pod = order()
+    (cel,) = claim["spec"]["devices"]["requests"][0]["exactly"]["selectors"]
+    cel["cel"]["expression"] = MISSPELT
+    create(plane, claim, pod)
+
+    def told() -> str:
+        return " ".join(one.get("message", "") for one in status(plane, "lunch").get("conditions", ()))
+
+    assert comes_true(lambda: "my-pizza-order" in told(), seconds=POD_SECONDS), (told(), kitchen.tail())
+    assert "no such key" in told()
