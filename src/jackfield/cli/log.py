@@ -11,9 +11,10 @@ from typing import Final, Protocol
 
 import msgspec
 
-from jackfield.core import explain
+from jackfield.core import cause, explain
 from jackfield.model.names import Seconds, rfc3339_micro
 from jackfield.model.plan import AnyAction, Finding, Waiting
+from jackfield.model.view import View
 
 REMEMBERED_MAX: Final = 10_000
 """How many objects' last words are remembered, so that the same words are not logged again and again."""
@@ -35,6 +36,8 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     error: str = ""
     hop: float = NO_HOP
     """Seconds between the news that brought a step about and its request: our own time."""
+    cause: str = ""
+    """The id of the story that it belongs to: the uid of the claim that caused it."""
 
 
 def text(entry: Entry) -> str:
@@ -97,6 +100,9 @@ class Log:
         self._paper = paper
         self._last: dict[str, str] = {}
         self._hops: dict[int, Seconds] = {}  # by action, from its request to its answer
+        self._causes: dict[str, str] = {}  # by object: its last line may come when it is gone
+        self.view: View | None = None
+        """Where the cause of a step is found; without it none is told."""
 
     def hop(self, action: AnyAction, after: Seconds) -> None:
         """Remember how long an action took to be begun, until it is logged."""
@@ -107,27 +113,59 @@ class Log:
         what = " ".join(part for part in (type(action).__name__, explain.detail(action)) if part)
         claim = str(action.claim) if action.claim.name else ""
         subject, hop = explain.subject(action), self._hops.pop(id(action), NO_HOP)
+        caused = self._did(subject, action)
         entry = Entry(
-            rfc3339_micro(at), by, what, subject, action.phase.value, claim, action.because, error, hop
+            rfc3339_micro(at),
+            by,
+            what,
+            subject,
+            action.phase.value,
+            claim,
+            action.because,
+            error,
+            hop,
+            caused,
         )
-        if self._is_news(f"{subject} {what}", action.because + error):
+        if self._is_news(f"{subject} {what}", f"{action.because} {error} {caused}"):
             self._write(entry)
 
     def waits(self, at: Seconds, by: str, waiting: tuple[Waiting, ...]) -> None:
         """Log what is waited for, once."""
         for one in waiting:
-            if self._is_news(f"{one.object} waits", one.what):
-                words = f"waiting for {one.what}"
-                self._write(Entry(rfc3339_micro(at), by, f"Waiting {one.reason}", one.object, because=words))
+            caused = self._cause(one.object)
+            if self._is_news(f"{one.object} waits", f"{one.what} {caused}"):
+                words, what = f"waiting for {one.what}", f"Waiting {one.reason}"
+                self._write(Entry(rfc3339_micro(at), by, what, one.object, because=words, cause=caused))
 
     def found(self, at: Seconds, by: str, finding: Finding, *, over: bool) -> None:
         """Log what is not as the books say, or that it is over."""
         what = f"{'Over' if over else 'Found'} {finding.reason}"
-        self._write(Entry(rfc3339_micro(at), by, what, finding.object, because=finding.what))
+        caused = self._cause(finding.object)
+        self._write(Entry(rfc3339_micro(at), by, what, finding.object, because=finding.what, cause=caused))
 
     def note(self, at: Seconds, words: str) -> None:
         """Log something about the process itself."""
         self._write(Entry(rfc3339_micro(at), "jackfield", "Note", because=words))
+
+    def _did(self, subject: str, action: AnyAction) -> str:
+        """Return the id of the story that an action belongs to."""
+        found = cause.of_action(self.view, action) if self.view is not None else ""
+        whose = f"claim/{action.claim}" if action.claim.name else subject
+        return self._known(subject, found or self._causes.get(whose, self._causes.get(subject, "")))
+
+    def _cause(self, subject: str) -> str:
+        """Return the id of the story that an object belongs to."""
+        found = cause.of(self.view, subject) if self.view is not None else ""
+        return self._known(subject, found or self._causes.get(subject, ""))
+
+    def _known(self, subject: str, found: str) -> str:
+        """Remember a cause for lines that come when the object is gone."""
+        if found:
+            self._causes.pop(subject, None)
+            self._causes[subject] = found
+        if len(self._causes) > REMEMBERED_MAX:
+            del self._causes[next(iter(self._causes))]
+        return found
 
     def _is_news(self, key: str, words: str) -> bool:
         """Whether these are other words than the last about this; a step that is repeated says nothing new."""

@@ -61,6 +61,8 @@ class Manager:
         self._running: dict[OrderID, asyncio.Task[None]] = {}
         self._waiting: dict[OrderID, asyncio.Event] = {}
         self._any_news = asyncio.Event()
+        self.ended: Callable[[Verb, str, Seconds], None] = lambda *_: None
+        """Hears that work came to an end: what it was, why it failed if it did, and how long it took."""
         self.mistake: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Fails with a mistake of ours in the work; whoever runs the manager must end then."""
 
@@ -295,11 +297,13 @@ class Manager:
         entry = self._now(order)
         verb: Verb = "detach" if entry.state is State.DETACHING else "attach"
         await self.store.committed()  # what is meant stands on disk before anything is moved
+        began = self.clock.now()
         times = self.hardware.lab.times
         drawn = (times.detach if verb == "detach" else times.attach).draw(self._generator)
         if drawn:
             await self.clock.sleep(drawn)
         reason = await self._outcome(verb, entry)
+        self.ended(verb, reason, Seconds(self.clock.now() - began))
         before = self._now(order)
         after = (orders.detach_ended if verb == "detach" else orders.attach_ended)(before, reason)
         if after == before:

@@ -65,6 +65,8 @@ class Server:
         self._gate = gate
         self._port = gate.port
         self._afterwards: dict[int, Fault] = {}
+        self.heard: Callable[[str, str, int, float], None] = lambda *_: None
+        """Hears of every answer: in whose words, to which method, its code, and how long it took."""
 
     @property
     def manager(self) -> Manager:
@@ -149,16 +151,27 @@ class Server:
         connection = request.protocol
         if isinstance(connection, Connection):
             connection.understood()
+        clock, answer = self._manager.clock, None
+        began = clock.now()
         try:
             answer = await self._answered(request, handler)
             return await self._sent(request, answer)
         finally:
+            if answer is not None:
+                self.heard(self._name(request), request.method, answer.status, clock.now() - began)
             self._afterwards.pop(id(request), None)
             if isinstance(connection, Connection):
                 connection.answered()
 
+    def _face(self, request: web.Request) -> Face | None:
+        return next((one for one in self._faces if request.path.startswith(one.prefixes)), None)
+
+    def _name(self, request: web.Request) -> str:
+        face = self._face(request)
+        return face.name if face is not None else "none"
+
     async def _answered(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        face = next((one for one in self._faces if request.path.startswith(one.prefixes)), None)
+        face = self._face(request)
         try:
             self._admit(request, face)
             return await self._handled(request, handler)

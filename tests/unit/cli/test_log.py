@@ -194,3 +194,36 @@ def test_what_is_kept_is_read_when_it_is_handed_out_and_not_before() -> None:
         "first",
         "second",
     ]
+
+
+def test_a_line_bears_the_cause_of_its_story_and_keeps_it_when_its_object_is_gone() -> None:
+    page = Page("json")
+    page.log.did(AT, "attach.decide", ONLINE, "")
+    claim = b.claim("c", uid="uid-of-c")
+    store = b.world(claim, b.resource("a100-1", uid="uid-of-1"))
+    page.log.view = store
+    page.log.did(AT, "attach.decide", ONLINE, "")
+    page.waits(ROOM)
+    gone = store.claim(Key("default", "c"))
+    assert gone is not None
+    store.remove(gone)
+    page.log.did(AT, "attach.decide", ONLINE, "Conflict: another version")
+    page.log.did(AT, "room.decide", LABEL, "")
+    lines = [json.loads(line) for line in page.lines()]
+    assert [line.get("cause") for line in lines] == [None, "uid-of-c", "uid-of-c", "uid-of-c", None]
+
+
+def test_what_has_no_cause_pushes_out_nothing_that_has() -> None:
+    page = Page("json")
+    first, second = (b.resource(f"a100-{one}", uid=f"uid-{one}") for one in (1, 2))
+    store = b.world(first, second)
+    page.log.view = store
+    found = Finding("resource/a100-1.rack-a", "DeviceMissing", "it is gone", b.FABRIC)
+    page.log.found(AT, "drift.decide", found, over=False)
+    for number in range(REMEMBERED_MAX):
+        named = Finding(f"node/{number}", "ForeignDevice", "of a test", b.FABRIC)
+        page.log.found(AT, "drift.decide", named, over=False)
+    for one in store.all(type(first)):
+        store.remove(one)
+    page.log.found(AT, "drift.decide", found, over=True)
+    assert json.loads(page.lines()[-1])["cause"] == "uid-1"
