@@ -1,11 +1,18 @@
-"""What is wrong with a policy, field by field, before anybody acts on it.
+"""What is wrong with a policy, field by field, before anybody acts on it; and what keeps it from being taken over.
 
 Knows the rules of CoHDI's device-info and of ours. Must not know where a policy was read.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
 
+from jackfield.core import naming
+from jackfield.core.quota import ALL_MODELS
+from jackfield.model.claim import ResourceClaim
+from jackfield.model.composition import ComposableResource
+from jackfield.model.meta import Object
+from jackfield.model.names import DeviceID
 from jackfield.model.policy import DeviceModel, Policy
 
 NAME_MAX = 50
@@ -13,10 +20,13 @@ DRIVER_MAX = 63
 ATTRIBUTES_MAX = 32
 VALUE_MAX = 64
 INDEX_MAX = 10_000
+FEW = 3
+"""How many devices a sentence names."""
 LOCAL_NAME_MAX = 40
 """The device's address comes behind it."""
 
 _LABEL = re.compile("[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_NAMESPACE = re.compile("[a-z0-9*]([-a-z0-9*]*[a-z0-9*])?")
 _PCI_NUMBER = re.compile("[0-9a-f]{4}")
 _PCI_CLASS = re.compile("([0-9a-f]{2}){1,3}")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -28,9 +38,50 @@ def faults(policy: Policy) -> tuple[str, ...]:
         *_models(policy),
         *_durations(policy),
         *_numbers(policy),
+        *_namespaces(policy),
         *_identities(policy),
         *_local(policy),
         *_foreign(policy),
+    )
+
+
+def obstacles(old: Policy, new: Policy, objects: Iterable[Object]) -> tuple[str, ...]:
+    """Return what keeps a policy from taking another's place while devices are attached or claimed; nothing if none.
+
+    A model's devices have their names from it, and claims and resources hold them by these names: without it nobody
+    would know what they are, and they would stay as they are for good. Everything else may change at any time.
+    """
+    leaving = tuple(one for one in old.models if _names(one) not in {_names(other) for other in new.models})
+    users: dict[int, dict[DeviceID, None]] = {}
+    for one in objects if leaving else ():
+        for device in _devices(one):
+            model = naming.model_of(device, old)
+            if model is not None and model in leaving:
+                users.setdefault(model.index, {})[device] = None
+    return tuple(_obstacle(old, one, tuple(users[one.index])) for one in leaving if one.index in users)
+
+
+def _names(model: DeviceModel) -> tuple[str, ...]:
+    return model.cdi_model_name, model.k8s_device_name, model.driver_name
+
+
+def _devices(one: Object) -> tuple[DeviceID, ...]:
+    match one:
+        case ResourceClaim():
+            return tuple(result.id for result in one.results)
+        case ComposableResource():
+            return (one.device,) if one.device is not None else ()
+        case _:
+            return ()
+
+
+def _obstacle(policy: Policy, model: DeviceModel, devices: tuple[DeviceID, ...]) -> str:
+    few = ", ".join(sorted(one.device for one in devices)[:FEW])
+    more = f" and {len(devices) - FEW} more" if len(devices) > FEW else ""
+    return (
+        f"models: {model.cdi_model_name} cannot be removed, nor get another k8s-device-name or driver-name, while its "
+        f"devices are attached or claimed: {few}{more}; it is tried again until they are not. To have no more of them "
+        f"given away: kubectl label nodes --all {policy.room_label(model)}-size-max=0"
     )
 
 
@@ -85,8 +136,10 @@ def _neighbours(model: DeviceModel, policy: Policy) -> Iterator[str]:
 def _durations(policy: Policy) -> Iterator[str]:
     spelt = dict(zip(policy.__struct_fields__, policy.__struct_encode_fields__, strict=True))
     for field, name in spelt.items():
-        if field.endswith("_seconds") and getattr(policy, field) < 0:
-            yield f"{name}: {getattr(policy, field):g} is negative"
+        if not field.endswith("_seconds") or getattr(policy, field) >= 0:
+            continue
+        what = "is negative" if getattr(policy, field) < 0 else "is no number"
+        yield f"{name}: {getattr(policy, field):g} {what}"
     for field in ("poll_seconds", "inventory_seconds", "resync_seconds", "binding_timeout_seconds"):
         if getattr(policy, field) == 0:
             yield f"{spelt[field]}: must be more than 0"
@@ -104,6 +157,22 @@ def _numbers(policy: Policy) -> Iterator[str]:
     for place, group in enumerate(policy.node_groups):
         if group.max_size < 0 or not _LABEL.fullmatch(group.name):
             yield f"nodeGroups[{place}]: needs a DNS label as name and a maxSize of 0 or more"
+
+
+def _namespaces(policy: Policy) -> Iterator[str]:
+    models = [one.cdi_model_name for one in policy.models]
+    for place, rule in enumerate(policy.namespaces):
+        where = f"namespaces[{place}]"
+        if len(rule.name) > DRIVER_MAX or not _NAMESPACE.fullmatch(rule.name):
+            yield f"{where}.name: {rule.name!r} is no namespace's name; it may have * for any letters"
+        fitting = [one.name for one in policy.namespaces[:place] if fnmatchcase(rule.name, one.name)]
+        if fitting:
+            yield f"{where}.name: {rule.name!r} never counts: {fitting[0]!r} before it fits it as well; put it first"
+        for model, most in rule.quota.items():
+            if most < 0:
+                yield f"{where}.quota.{model}: {most} is negative"
+            if model not in {ALL_MODELS, *models}:
+                yield f"{where}.quota.{model}: is not the cdi-model-name of any model; {ALL_MODELS} means all together"
 
 
 def _identities(policy: Policy) -> Iterator[str]:

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from jackfield.core import policies
 from jackfield.model.names import FabricName, ModelName, NodeName, PhysicalID, Seconds
-from jackfield.model.policy import DeviceModel, Foreign, LocalDevices, NodeGroup, Policy
+from jackfield.model.policy import DeviceModel, Foreign, LocalDevices, NamespaceRule, NodeGroup, Policy
 
 SOUND = DeviceModel(1, ModelName("A100 80G"), "a100")
 
@@ -16,6 +16,10 @@ def of(*models: DeviceModel) -> Policy:
 
 def local(name: str, vendor: str = "", device: str = "", pci_class: str = "") -> Policy:
     return Policy(local_devices=(LocalDevices(name, vendor, device, pci_class),))
+
+
+def ruled(*rules: NamespaceRule) -> Policy:
+    return Policy(models=(SOUND,), namespaces=rules)
 
 
 @pytest.mark.parametrize(
@@ -35,6 +39,10 @@ def local(name: str, vendor: str = "", device: str = "", pci_class: str = "") ->
         Policy(hold_seconds=Seconds(0.0), attach_seconds=Seconds(0.0)),
         Policy(per_node_min=3, per_node_max=3, claim_attempts_max=1),
         Policy(node_groups=(NodeGroup("big", max_size=0),)),
+        ruled(
+            NamespaceRule("team-a", {"A100 80G": 2, "*": 4}, 10), NamespaceRule("team-*"), NamespaceRule("*")
+        ),
+        Policy(hold_seconds=Seconds(float("inf"))),
         local("gpu", "10de", "20b0", "0302"),
         local("gpu", pci_class="12"),
         Policy(detach_foreign=(Foreign(node=NodeName("n1")), Foreign(device=PhysicalID("7")))),
@@ -97,6 +105,18 @@ def test_a_sound_policy_has_no_fault(policy: Policy) -> None:
         (Policy(node_groups=(NodeGroup("Big"),)), "nodeGroups[0]: needs a DNS label"),
         (Policy(node_groups=(NodeGroup("big"), NodeGroup("huge", max_size=-1))), "nodeGroups[1]: "),
         (Policy(missing_seconds=Seconds(-1.0)), "missingSeconds: -1 is negative"),
+        (Policy(hold_seconds=Seconds(float("nan"))), "holdSeconds: nan is no number"),
+        (ruled(NamespaceRule("Team")), "namespaces[0].name: 'Team' is no namespace's name"),
+        (ruled(NamespaceRule("a" * 64)), "namespaces[0].name: "),
+        (
+            ruled(NamespaceRule("team-*"), NamespaceRule("team-a")),
+            "namespaces[1].name: 'team-a' never counts",
+        ),
+        (ruled(NamespaceRule("a", {"*": -1})), "namespaces[0].quota.*: -1 is negative"),
+        (
+            ruled(NamespaceRule("a", {"T4": 1})),
+            "namespaces[0].quota.T4: is not the cdi-model-name of any model",
+        ),
         (Policy(identities=()), "identities: must name at least one"),
         (local("GPU", "10de"), "localDevices[0].name: 'GPU' is not a DNS label"),
         (local("g" * 41, "10de"), "of at most 40 characters"),
