@@ -11,7 +11,7 @@ import yaml
 from jackfield.codec import Raw
 from jackfield.kube.client import KubeCluster
 from jackfield.kube.connection import load
-from jackfield.kube.permissions import Account, Part, manifests
+from jackfield.kube.permissions import Account, Part, Role, manifests, rights
 from jackfield.model.policy import DRIVER
 from jackfield.testing.control_plane import ControlPlane
 
@@ -35,21 +35,38 @@ def put(plane: ControlPlane, *objects: Raw) -> None:
     )
 
 
+SPACES: list[Raw] = [
+    {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    for name in ("jackfield", "jackfield-node", "jackfield-controllers")
+]
+
+
+def way_in(plane: ControlPlane, folder: Path, account: Account) -> Path:
+    """Return a kubeconfig with a token of a service account that is there."""
+    token = plane.kubectl("create", "token", account.name, f"--namespace={account.namespace}")
+    config: Raw = yaml.safe_load(plane.kubeconfig.read_text())
+    config["users"] = [{"name": one["name"], "user": {"token": token.strip()}} for one in config["users"]]
+    path = folder / f"{account.name}.kubeconfig"
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+def unused(plane: ControlPlane, role: Role, user: str = "") -> set[tuple[str, str]]:
+    """Return the rights of a role that nobody, or that user, made use of; a watch counts when it has ended."""
+    asked = [
+        one for one in plane.audited() if one.allowed_by == f"jackfield-{role}" and user in {"", one.user}
+    ]
+    held = {(verb, one.resource) for one in rights(role) for verb in one.verbs}
+    return held - {(one.verb, one.resource) for one in asked}
+
+
 @contextmanager
 def controllers(plane: ControlPlane, folder: Path, drivers: tuple[str, ...] = (DRIVER,)) -> Iterator[Path]:
     """Make the controllers' service account; yield its kubeconfig."""
-    spaces: list[Raw] = [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        for name in ("jackfield", "jackfield-node", "jackfield-controllers")
-    ]
-    made = manifests(Part.CONTROLLERS, Account("jackfield", "controllers"), drivers)
-    put(plane, *spaces, *made)
-    token = plane.kubectl("create", "token", "controllers", "--namespace=jackfield")
-    config: Raw = yaml.safe_load(plane.kubeconfig.read_text())
-    config["users"] = [{"name": one["name"], "user": {"token": token.strip()}} for one in config["users"]]
-    path = folder / "controllers.kubeconfig"
-    path.write_text(yaml.safe_dump(config))
+    account = Account("jackfield", "controllers")
+    made = manifests(Part.CONTROLLERS, account, drivers)
+    put(plane, *SPACES, *made)
     try:
-        yield path
+        yield way_in(plane, folder, account)
     finally:
         plane.kubectl("delete", "--filename=-", text=yaml.safe_dump_all(made))

@@ -81,8 +81,9 @@ CLEARED = Merge(
 
 
 @pytest.fixture
-def waiting(plane: ControlPlane) -> Iterator[ControlPlane]:
+def waiting(fresh: ControlPlane) -> Iterator[ControlPlane]:
     """A cluster in which a claim was given a device of our driver, and its pod waits for it."""
+    plane = fresh
     with plane.api() as api:
         fake_node(api, "waits-on", {})
     for one in (CLASS, SLICE, CLAIM, POD):

@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from jackfield.kube import permissions
 from jackfield.model.names import Seconds
 from jackfield.ports import Bug, Conflict, Gone, PortError, Refused, Retry
 
@@ -113,7 +114,8 @@ def error(  # noqa: PLR0911 - one line per answer
         case code if code in OUR_MISTAKES:
             return Bug(f"{what}: {code} {words}")
         case code if code >= HTTPStatus.BAD_REQUEST:
-            return Refused(words)
+            remedy = permissions.remedy(words)
+            return Refused(f"{words}; {remedy}" if remedy else words)
         case code:
             return Retry(f"{what} was answered with {code}; is there really an API server?", after)
 

@@ -5,7 +5,7 @@ Knows which call each method of the port is. Must not know what any object means
 
 import random
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
@@ -19,7 +19,8 @@ from jackfield.kube.answers import Unserved
 from jackfield.kube.bucket import Bucket
 from jackfield.kube.connection import Connection
 from jackfield.kube.reflector import Reflector, Timeline
-from jackfield.kube.transport import JSON, Call, Transport
+from jackfield.kube.spoken import spoken
+from jackfield.kube.transport import APPLY_PATCH, JSON, Call, Transport
 from jackfield.model.meta import Object
 from jackfield.model.names import Key, Version
 from jackfield.ports import EVERYTHING, Apply, Change, Merge, Refused, Retry, Selection
@@ -27,8 +28,6 @@ from jackfield.ports import EVERYTHING, Apply, Change, Merge, Refused, Retry, Se
 T = TypeVar("T", bound=Object)
 
 MERGE_PATCH: Final = "application/merge-patch+json"
-APPLY_PATCH: Final = "application/apply-patch+yaml"
-"""JSON is YAML, and this name is understood by older servers too."""
 WRITES: Final = frozenset({"create", "patch", "apply", "delete"})
 NOTHING: Final[Mapping[str, str]] = {}
 
@@ -50,6 +49,10 @@ class KubeCluster:
     def writes(self) -> int:
         """How many calls meant to change something."""
         return sum(count for (verb, _), count in self.calls.items() if verb in WRITES)
+
+    def tell(self, heard: Callable[[str, str, str, float], None]) -> None:
+        """Have somebody hear of every call: verb, resource, the answer's code, and how long it took to begin."""
+        self._transport.heard = lambda call, code, took: heard(*spoken(call), code, took)
 
     async def __aenter__(self) -> Self:
         await self._transport.__aenter__()
@@ -148,6 +151,11 @@ class KubeCluster:
             return msgspec.json.decode(answer or b"{}", type=Raw)
         except msgspec.DecodeError as error:
             raise Refused(f"{method} {path}: the answer is no JSON object") from error
+
+    async def text(self, path: str, params: Mapping[str, str] = NOTHING) -> str:
+        """Ask for what is no object: logs of a pod, and what it answers by itself."""
+        self.calls["get", path] += 1
+        return (await self._transport.ask(Call("GET", path, params))).decode(errors="replace")
 
     async def serves(self, kind: type[Object]) -> bool:
         """Return whether the server knows this kind of object at all."""

@@ -73,12 +73,14 @@ class Verdict(msgspec.Struct, frozen=True):
                 return f"is needed, and we may not write it; an administrator may: {COMMAND}"
 
 
-async def apply_definitions(api: Api, clock: Clock) -> tuple[Verdict, ...]:
+async def apply_definitions(api: Api, clock: Clock, *, replace: bool = False) -> tuple[Verdict, ...]:
     """Apply what is missing or older, wait until it is established, and say what became of each.
+
+    With `replace` also what is another's and will not do: ours take all that CoHDI's take.
 
     Writes nothing where nothing changed. Raises Retry if a definition is not established in time.
     """
-    return tuple([await _applied(api, clock, one) for one in ours.definitions()])
+    return tuple([await _applied(api, clock, one, replace=replace) for one in ours.definitions()])
 
 
 def judged(stored: Raw | None, wanted: Raw) -> Verdict:
@@ -95,7 +97,7 @@ def judged(stored: Raw | None, wanted: Raw) -> Verdict:
     return Verdict(name, Outcome.LACKING if grave else Outcome.KEPT, lacking)
 
 
-async def _applied(api: Api, clock: Clock, wanted: Raw) -> Verdict:
+async def _applied(api: Api, clock: Clock, wanted: Raw, *, replace: bool) -> Verdict:
     name = str(wanted["metadata"]["name"])
     for _ in range(ROUNDS_MAX):
         try:
@@ -107,6 +109,8 @@ async def _applied(api: Api, clock: Clock, wanted: Raw) -> Verdict:
         if dig(stored, "metadata", "deletionTimestamp"):
             raise Retry(f"definition {name} is being deleted, with all objects of its kind")
         verdict = judged(stored, wanted)
+        if replace and verdict.outcome is Outcome.LACKING:
+            verdict = Verdict(name, Outcome.APPLIED)
         if verdict.outcome is not Outcome.APPLIED:
             return verdict
         try:

@@ -3,8 +3,9 @@
 Knows HTTP and TLS. Must not know kinds, versions or watches. A write is sent once: whoever gets no answer looks again.
 """
 
+import asyncio
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from types import TracebackType
@@ -22,6 +23,10 @@ from jackfield.model.names import Seconds
 from jackfield.ports import Refused, Retry
 
 JSON: Final = "application/json"
+APPLY_PATCH: Final = "application/apply-patch+yaml"
+"""JSON is YAML, and this name is understood by older servers too."""
+NO_ANSWER: Final = "error"
+"""What is heard in place of a code where there was no answer."""
 CONNECTIONS_MAX: Final = 128
 KEEP_ALIVE_SECONDS: Final = 60.0
 CONNECT_SECONDS_MAX: Final = 10.0
@@ -71,6 +76,8 @@ class Transport:
         self._bucket = bucket
         self._session: aiohttp.ClientSession | None = None
         self._tls: tuple[Proof, ssl.SSLContext] | None = None
+        self.heard: Callable[[Call, str, float], None] = lambda *_: None
+        """Hears of every call: the answer's code, and how long it took to begin."""
 
     async def __aenter__(self) -> Self:
         session = aiohttp.ClientSession(
@@ -132,6 +139,16 @@ class Transport:
             return Answer(response.status, response.headers, await response.read())
 
     async def _sent(self, call: Call, silence_max: float | None = None) -> aiohttp.ClientResponse:
+        loop, code = asyncio.get_running_loop(), NO_ANSWER
+        began = loop.time()
+        try:
+            response = await self._request(call, silence_max)
+            code = str(response.status)
+            return response
+        finally:
+            self.heard(call, code, loop.time() - began)
+
+    async def _request(self, call: Call, silence_max: float | None) -> aiohttp.ClientResponse:
         assert self._session is not None, "used outside of `async with`"  # noqa: S101 - only our mistake
         proof = await self._to.credentials.proof()
         headers = {"Authorization": f"Bearer {proof.token}"} if proof.token else {}

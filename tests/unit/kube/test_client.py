@@ -392,3 +392,36 @@ def test_a_cluster_knows_which_kinds_it_has(handler: Handler, served: bool) -> N
     found, api = used(handler, lambda cluster: cluster.serves(ComposableResource))
     assert found is served
     assert api.asked[0].path == "/apis/cro.hpsys.ibm.ie.com/v1alpha1"
+
+
+def test_somebody_hears_of_every_call() -> None:
+    heard: list[tuple[str, str, str]] = []
+
+    def hear(verb: str, resource: str, code: str, took: float) -> None:
+        assert took >= 0.0
+        heard.append((verb, resource, code))
+
+    async def use(cluster: KubeCluster) -> None:
+        cluster.tell(hear)
+        for call in (READ, CREATE, MERGE):
+            await call(cluster)
+
+    used(yes, use)
+    assert heard == [(verb, "composableresources", "200") for verb in ("get", "create", "patch")]
+
+
+def test_a_call_without_an_answer_is_heard_of_too() -> None:
+    heard: list[str] = []
+
+    async def silent(request: web.Request) -> web.Response:
+        assert request.transport is not None
+        request.transport.abort()
+        return web.Response()
+
+    async def use(cluster: KubeCluster) -> None:
+        cluster.tell(lambda *call: heard.append(str(call[2])))
+        with pytest.raises(Retry):
+            await CREATE(cluster)
+
+    used(silent, use)
+    assert heard == ["error"]

@@ -100,6 +100,16 @@ def test_a_definition_is_written_only_where_it_must_and_may_be(
     assert shelf.writes == writes
 
 
+def test_whoever_takes_over_from_cohdi_replaces_what_will_not_do_and_only_that() -> None:
+    shelf = Shelf(REQUEST, cohdis())
+    verdicts = asyncio.run(apply_definitions(shelf, Ticking(), replace=True))
+    assert [one.outcome.value for one in verdicts] == ["current", "applied"]
+    assert shelf.writes == [(NAMES[1], True)]
+    kept = Shelf(REQUEST, narrow())
+    asyncio.run(apply_definitions(kept, Ticking(), replace=True))
+    assert kept.writes == []
+
+
 def test_a_second_time_nothing_is_written() -> None:
     shelf = Shelf()
     applied(shelf)

@@ -16,7 +16,17 @@ from jackfield.controllers import app
 from jackfield.controllers.act import Hands, act
 from jackfield.controllers.events import Teller
 from jackfield.controllers.lead import REPLICAS, Identity, Leases
-from jackfield.kube.permissions import Account, Part, Right, admission, manifests, rights
+from jackfield.kube.permissions import (
+    ROLES,
+    Account,
+    Part,
+    Right,
+    Role,
+    admission,
+    manifests,
+    remedy,
+    rights,
+)
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import FINALIZER, ComposableResource
 from jackfield.model.device import DeviceTaint
@@ -27,20 +37,38 @@ from jackfield.model.names import Key, Seconds, Uid, Version
 from jackfield.model.node import HEARTBEATS, Node
 from jackfield.model.plan import (
     AddNode,
+    Adopt,
     AnyAction,
+    Attach,
     Blame,
+    ClearClaim,
+    CountAttempt,
+    DeleteRequest,
+    DeleteResource,
+    Detach,
     DropTaint,
+    ForgetClaim,
+    FreeRequest,
     FreeResource,
     Hold,
+    KeepRequest,
     LabelNode,
     LetGo,
+    MarkMissing,
+    MarkState,
+    MarkVictim,
     MarkVisible,
+    PutRequest,
+    PutRequestStatus,
     PutResource,
     PutSlice,
     PutTaint,
+    RecordClaim,
     Release,
     RemoveCDI,
     Rescan,
+    SetCondition,
+    TakeOver,
     WriteCDI,
 )
 from jackfield.model.slice import ResourceSlice
@@ -53,9 +81,20 @@ from unit.controllers.bench import Bench, play
 T = TypeVar("T", bound=Object)
 Used = set[tuple[str, str]]
 
-ON_THE_NODE: tuple[type[AnyAction], ...] = (Rescan, MarkVisible, Release, Hold, LetGo, WriteCDI, RemoveCDI)
-NEVER_ON_A_CLUSTER: tuple[type[AnyAction], ...] = (AddNode,)
-"""A real node is not added by writing its object."""
+DONE_BY: dict[Role, tuple[type[AnyAction], ...]] = {
+    Role.PUBLISHER: (PutSlice, LabelNode),
+    Role.SCALER: (
+        *(PutRequest, DeleteRequest, MarkVictim, PutResource),
+        *(RecordClaim, SetCondition, CountAttempt, ForgetClaim, ClearClaim),
+    ),
+    Role.OPERATOR: (
+        *(KeepRequest, FreeRequest, PutRequestStatus, PutResource, DeleteResource, FreeResource, TakeOver),
+        *(MarkState, Attach, Adopt, Detach, PutTaint, DropTaint, MarkMissing, Blame),
+    ),
+    Role.AUTOSCALER: (AddNode,),
+    Role.NODE: (Rescan, MarkVisible, Release, Hold, LetGo, WriteCDI, RemoveCDI),
+}
+"""Who does what; a surplus device is put into the books by the scaler."""
 
 
 class Watched:
@@ -107,6 +146,7 @@ MADE: list[Callable[[Version], AnyAction]] = [
     lambda _: LabelNode(phase=P, because=WHY, node=b.NODE, labels={"a": "b"}),
     lambda _: Blame(phase=P, because=WHY, node=b.NODE, device=DEVICE, at=b.NOW),
     lambda _: PutResource(phase=P, because=WHY, resource=replace(b.resource("a100-2"), metadata=NEW)),
+    lambda _: AddNode(phase=P, because=WHY, node=replace(b.node("new"), metadata=NEW)),
     lambda _: PutTaint(phase=P, because=WHY, rule=RULE),
     lambda _: DropTaint(phase=P, because=WHY, name="old", version=ANY),
     lambda _: Rescan(phase=P, because=WHY, node=b.NODE, resource=CR),
@@ -185,42 +225,44 @@ def kinds_watched(part: Iterable[type[Object]]) -> Used:
     return {(kinds.of(kind).resource, verb) for kind in part for verb in ("list", "watch")}
 
 
-def granted(part: Part, *beside: str) -> Used:
-    """Return what a part may do, but for what no action needs."""
+def granted(role: Role, *beside: str) -> Used:
+    """Return what a role holds, but for what no action needs."""
     return {
         (f"{plural}.{one.group}{slash}{sub}" if one.group else one.resource, verb)
-        for one in rights(part)
+        for one in rights(role)
         for plural, slash, sub in [one.resource.partition("/")]
         for verb in one.verbs
         if one.resource not in beside
     }
 
 
-def test_every_action_is_tried() -> None:
-    tried_ones = {type(made(ANY)) for made in MADE}
-    assert set(get_args(AnyAction)) - tried_ones == set(NEVER_ON_A_CLUSTER)
+def test_every_action_is_tried_and_has_somebody_who_does_it() -> None:
+    assert {type(made(ANY)) for made in MADE} == set(get_args(AnyAction))
+    assert {one for done in DONE_BY.values() for one in done} == set(get_args(AnyAction))
 
 
-def test_the_controllers_may_do_exactly_what_their_actions_do() -> None:
-    acted = used(lambda action: not isinstance(action, ON_THE_NODE))
-    expected = acted | events_used() | leads_used() | kinds_watched(app.KINDS)
-    asked_only = (
-        "resourceclaims/driver",
-        "resourceclaims/binding",
-        "customresourcedefinitions",
-        "namespaces",
-    )
-    assert granted(Part.CONTROLLERS, *asked_only) == expected
+@pytest.mark.parametrize("role", [Role.PUBLISHER, Role.SCALER, Role.OPERATOR, Role.AUTOSCALER])
+def test_each_part_may_do_exactly_what_its_actions_do_beside_what_all_may(role: Role) -> None:
+    acted = used(lambda action: isinstance(action, DONE_BY[role]))
+    own = granted(role, "resourceclaims/driver", "resourceclaims/binding")
+    assert own == acted - granted(Role.SHARED)
+
+
+def test_what_all_share_is_what_every_process_does_whatever_it_runs() -> None:
+    expected = events_used() | leads_used() | kinds_watched(app.KINDS)
+    probed = {(kinds.of(ResourceSlice).resource, "create")}
+    assert granted(Role.SHARED, "customresourcedefinitions", "namespaces") == expected | probed
 
 
 def test_the_plugin_of_a_node_may_do_exactly_what_it_does() -> None:
-    acted = used(lambda action: isinstance(action, ON_THE_NODE))
+    acted = used(lambda action: isinstance(action, DONE_BY[Role.NODE]))
     reads = {(kinds.of(kind).resource, "get") for kind in (ResourceClaim, Node)}
     lives = {(kinds.of(Lease).resource, verb) for verb in ("create", "patch")}
     publishes = {
         (kinds.of(ResourceSlice).resource, verb) for verb in ("list", "watch", "create", "patch", "delete")
     }
-    assert granted(Part.NODE) == acted | reads | lives | publishes | kinds_watched(app.NODE_KINDS)
+    warns = {(kinds.of(Event).resource, "create")}
+    assert granted(Role.NODE) == acted | reads | lives | publishes | warns | kinds_watched(app.NODE_KINDS)
 
 
 def test_a_plugin_is_kept_to_its_own_node() -> None:
@@ -230,93 +272,149 @@ def test_a_plugin_is_kept_to_its_own_node() -> None:
     guarded = {
         one for rule in policy["spec"]["matchConstraints"]["resourceRules"] for one in rule["resources"]
     }
-    written = {one.resource for one in rights(Part.NODE) if {"create", "patch", "delete"} & set(one.verbs)}
+    written = {one.resource for one in rights(Role.NODE) if {"create", "patch", "delete"} & set(one.verbs)}
     assert guarded == written
 
 
 # --- as the API wants it
 
 
-def right(part: Part, resource: str, drivers: tuple[str, ...] = ("a.example", "b.example")) -> Right:
-    (found,) = found_rights(part, resource, drivers)
+def right(role: Role, resource: str, drivers: tuple[str, ...] = ("a.example", "b.example")) -> Right:
+    (found,) = found_rights(role, resource, drivers)
     return found
 
 
-def found_rights(part: Part, resource: str, drivers: tuple[str, ...] = ()) -> tuple[Right, ...]:
-    return tuple(one for one in rights(part, drivers) if one.resource == resource)
+def found_rights(role: Role, resource: str, drivers: tuple[str, ...] = ()) -> tuple[Right, ...]:
+    return tuple(one for one in rights(role, drivers) if one.resource == resource)
 
 
 def test_conditions_may_be_written_of_the_policys_drivers_only() -> None:
-    driver = right(Part.CONTROLLERS, "resourceclaims/driver")
+    driver = right(Role.SCALER, "resourceclaims/driver")
     assert driver.names == ("a.example", "b.example")
     assert driver.verbs == ("arbitrary-node:patch",)
 
 
 def test_an_allocation_may_be_cleared_everywhere() -> None:
-    binding = right(Part.CONTROLLERS, "resourceclaims/binding")
+    binding = right(Role.SCALER, "resourceclaims/binding")
     assert (binding.verbs, binding.names, binding.namespace) == (("patch",), (), "")
 
 
 def test_only_our_own_definitions_may_be_touched() -> None:
-    assert right(Part.CONTROLLERS, "customresourcedefinitions").names == (
+    assert right(Role.SHARED, "customresourcedefinitions").names == (
         "composabilityrequests.cro.hpsys.ibm.ie.com",
         "composableresources.cro.hpsys.ibm.ie.com",
     )
 
 
-@pytest.mark.parametrize("part", list(Part))
-def test_every_right_has_a_reason_and_no_wildcard(part: Part) -> None:
-    for one in rights(part):
+@pytest.mark.parametrize("role", list(Role))
+def test_every_right_has_a_reason_and_no_wildcard(role: Role) -> None:
+    for one in rights(role):
         assert one.why
         assert "*" not in (one.group, one.resource, *one.verbs)
 
 
 @pytest.mark.parametrize(
-    ("part", "namespaces"), [(Part.CONTROLLERS, (HEARTBEATS, REPLICAS)), (Part.NODE, (HEARTBEATS,))]
+    ("role", "namespaces"), [(Role.SHARED, (HEARTBEATS, REPLICAS)), (Role.NODE, (HEARTBEATS,))]
 )
-def test_leases_are_reached_in_their_namespaces_alone(part: Part, namespaces: tuple[str, ...]) -> None:
-    assert tuple(one.namespace for one in found_rights(part, "leases")) == namespaces
+def test_leases_are_reached_in_their_namespaces_alone(role: Role, namespaces: tuple[str, ...]) -> None:
+    assert tuple(one.namespace for one in found_rights(role, "leases")) == namespaces
 
 
 def test_the_controllers_keep_no_nodes_lease_and_see_no_other_namespace() -> None:
-    heartbeats, _ = found_rights(Part.CONTROLLERS, "leases")
+    heartbeats, _ = found_rights(Role.SHARED, "leases")
     assert heartbeats.verbs == ("list", "watch")
-    namespaces = right(Part.CONTROLLERS, "namespaces")
+    namespaces = right(Role.SHARED, "namespaces")
     assert (namespaces.verbs, namespaces.names) == (("get",), (HEARTBEATS, REPLICAS))
 
 
+def test_secrets_are_read_only_where_cohdis_settings_are_used_and_only_its_own() -> None:
+    assert [role for role in Role if found_rights(role, "secrets")] == [Role.MIGRATION]
+    secret = right(Role.MIGRATION, "secrets")
+    assert (secret.verbs, secret.names, secret.namespace) == (
+        ("get",),
+        ("composable-dra-secret",),
+        "composable-dra",
+    )
+
+
+@pytest.mark.parametrize("cohdi", [False, True])
 @pytest.mark.parametrize("part", list(Part))
-def test_the_account_is_bound_to_roles_that_hold_every_right_once(part: Part) -> None:
-    made = manifests(part, Account("ours", "we"))
-    roles = {Part.CONTROLLERS: 2, Part.NODE: 1}[part]
-    assert [one["kind"] for one in made] == [
-        "ServiceAccount",
-        "ClusterRole",
-        "ClusterRoleBinding",
-        *("Role", "RoleBinding") * roles,
-    ]
-    account, *rest = made
+def test_the_account_is_bound_to_roles_that_hold_every_right_once(part: Part, *, cohdi: bool) -> None:
+    account, *rest = manifests(part, Account("ours", "we"), cohdi=cohdi)
     assert account["metadata"] == {"name": "we", "namespace": "ours"}
     for role, binding in zip(rest[::2], rest[1::2], strict=True):
-        assert binding["metadata"] == role["metadata"]
+        place = {key: value for key, value in role["metadata"].items() if key == "namespace"}
+        assert binding["metadata"] == {"name": f"{role['metadata']['name']}:ours:we", **place}
+        assert binding["kind"] == f"{role['kind']}Binding"
+        assert role["kind"] == ("Role" if place else "ClusterRole")
         assert binding["roleRef"]["kind"] == role["kind"]
         assert binding["roleRef"]["name"] == role["metadata"]["name"]
         assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "we", "namespace": "ours"}]
-    rules = [rule for role in rest[::2] for rule in role["rules"]]
-    assert [rule["resources"] for rule in rules] == [[one.resource] for one in rights(part)]
+    roles = (*ROLES[part], *((Role.MIGRATION,) if cohdi and part is not Part.NODE else ()))
+    held = [rule["resources"] for role in rest[::2] for rule in role["rules"]]
+    assert sorted(held) == sorted([one.resource] for role in roles for one in rights(role))
+    clusterwide = {role["metadata"]["name"] for role in rest[::2] if role["kind"] == "ClusterRole"}
+    assert clusterwide == {f"jackfield-{role}" for role in roles}
+
+
+# --- a right that is missing
+
+FORBIDDEN = (
+    'x is forbidden: User "system:serviceaccount:{account}" cannot {verb} resource "{resource}" '
+    'in API group "resource.k8s.io" at the cluster scope'
+)
+GRANTS = "grant it: jackfield rbac --part {part} --namespace ns --service-account {name} | kubectl apply -f -"
+
+
+@pytest.mark.parametrize(
+    ("account", "verb", "resource", "part"),
+    [
+        ("ns:jackfield-scaler", "patch", "resourceclaims/status", "scaler"),
+        ("ns:jackfield-scaler", "arbitrary-node:patch", "resourceclaims/driver", "scaler"),
+        ("ns:anybody", "patch", "resourceclaims/status", "controllers"),
+        ("ns:jackfield-publisher", "list", "nodes", "publisher"),
+        ("ns:my-node", "get", "resourceclaims", "node"),
+        ("ns:anybody", "delete", "resourceslices", "node"),
+    ],
+)
+def test_the_words_of_a_refusal_lead_to_the_command_that_grants_the_right(
+    account: str, verb: str, resource: str, part: str
+) -> None:
+    words = FORBIDDEN.format(account=account, verb=verb, resource=resource)
+    assert remedy(words) == GRANTS.format(part=part, name=account.partition(":")[2])
+
+
+def test_the_right_to_read_cohdis_settings_is_granted_by_its_own_word() -> None:
+    words = FORBIDDEN.format(account="ns:jackfield-operator", verb="get", resource="secrets")
+    assert "jackfield rbac --part operator --namespace ns" in remedy(words)
+    assert remedy(words).endswith("--service-account jackfield-operator --cohdi | kubectl apply -f -")
+    assert "--part controllers" in remedy(FORBIDDEN.format(account="ns:any", verb="get", resource="secrets"))
+
+
+def test_a_right_that_nothing_of_ours_needs_is_called_that() -> None:
+    words = FORBIDDEN.format(account="ns:other", verb="create", resource="pods/exec")
+    assert remedy(words) == "no part of Jackfield needs this; is other another's account?"
+
+
+@pytest.mark.parametrize(
+    "words", ["spec.size: must not be negative", 'User "alice" cannot get resource "pods"']
+)
+def test_a_refusal_that_speaks_of_no_account_has_no_remedy_here(words: str) -> None:
+    assert remedy(words) == ""
 
 
 # --- in the documents
 
 
 def table() -> str:
-    lines = ["| part | group | resource | verbs | what for |", "|---|---|---|---|---|"]
-    for part in Part:
-        for one in rights(part):
+    lines = ["| role | group | resource | verbs | what for |", "|---|---|---|---|---|"]
+    for role in Role:
+        for one in rights(role):
             verbs = ", ".join(f"`{verb}`" for verb in one.verbs)
-            where = f" in `{one.namespace}`" if one.namespace else " (by name)" if one.names else ""
+            place = f" in `{one.namespace}`" if one.namespace else ""
+            where = f"{place} (by name)" if one.names else place
             group = f"`{one.group}`" if one.group else "core"
-            lines.append(f"| {part} | {group} | `{one.resource}`{where} | {verbs} | {one.why} |")
+            lines.append(f"| {role} | {group} | `{one.resource}`{where} | {verbs} | {one.why} |")
     return "".join(f"{line}\n" for line in lines)
 
 
