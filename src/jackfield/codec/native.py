@@ -5,6 +5,7 @@ who write the other side in another language.
 """
 
 import math
+from http import HTTPStatus
 from typing import Final, TypeVar
 from urllib.parse import quote
 
@@ -99,6 +100,12 @@ def retry_after(of: Problem) -> str:
     return str(math.ceil(of.retry_after)) if of.retry_after else ""
 
 
+NOT_LET_IN: Final = (
+    "the token is not accepted (401); correct the file that tokenFile names, which is read again for every call, "
+    "or the variable that tokenVariable names, and start again"
+)
+
+
 def error(status: int, body: bytes, after: str) -> PortError:
     """Return what a status other than 200 asks the caller to do; `after` is the header Retry-After, if any.
 
@@ -119,6 +126,8 @@ def error(status: int, body: bytes, after: str) -> PortError:
             return Refused(words)
         case "retry":
             return Retry(words, _pause(told, after, Seconds(1.0)))
+        case _ if status == HTTPStatus.UNAUTHORIZED:
+            return Retry(NOT_LET_IN, _pause(told, after, BUG_AFTER))
         case _:
             # A bug of the manager's, or what it takes for one of ours, must not end us: we serve other fabrics too.
             return Retry(f"{words} ({status})" if told.detail else words, _pause(told, after, BUG_AFTER))

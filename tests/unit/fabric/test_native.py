@@ -82,7 +82,7 @@ def test_a_path_before_the_version_is_kept() -> None:
         (response("404 Not Found", problem("gone", "no such fabric"), PROBLEM), Gone, "no such fabric"),
         (response("422 No", problem("refused", "quota"), PROBLEM), Refused, "quota"),
         (response("500 Oh", problem("bug", "cannot be"), PROBLEM), Retry, "cannot be (500)"),
-        (response("401 Who", "", PROBLEM), Retry, "the manager answered with status 401"),
+        (response("401 Who", "", PROBLEM), Retry, "the token is not accepted (401); correct the file"),
         (response("403 No", "{}", PROBLEM), Retry, "the manager answered with status 403"),
         (response("404 Not Found", "<html>"), Retry, "the manager answered with status 404"),
         (response("502 Bad Gateway", "<html>"), Retry, "the manager answered with status 502"),

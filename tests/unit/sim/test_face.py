@@ -125,7 +125,7 @@ def test_the_token_may_be_replaced_while_the_line_is_open() -> None:
         settings = FabricSettings(FABRIC, "native", face.url)
         async with NativeFabric(settings, tokens.pop) as fabric:
             for _attempt in range(2):
-                with pytest.raises(Retry, match="Unauthorized"):
+                with pytest.raises(Retry, match="the token is not accepted"):
                     await fabric.inventory()
             assert (await fabric.inventory()).fabric == FABRIC
 
