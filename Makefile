@@ -13,6 +13,8 @@ unexport PYTHONDONTWRITEBYTECODE
 # How much `make fuzz-fabric` tries: hostile answers for each adapter and requests to the faces; what schemathesis makes up.
 HOSTILE ?= 100000
 EXAMPLES ?= 200
+# Which mutants `make mutants` tries; all of them if none is named.
+MUTANTS ?=
 
 VENV := .venv
 RUN := $(VENV)/bin/python
@@ -29,8 +31,11 @@ CLIENTS_GROUP := $(subst "dev","clients",$(DEV_GROUP))
 JUDGES_GROUP := $(subst "dev","judges",$(DEV_GROUP))
 ATTACKERS_GROUP := $(subst "dev","attackers",$(DEV_GROUP))
 SAY := printf '\n==> %s\n'
+# Where Helm cannot be had the other tests are run without the chart's.
+WITH_HELM := without=; tools/helm/build >/dev/null || { [ $$? -eq 75 ] || exit 1; without='--ignore-glob=*/test_chart*'; \
+    echo '\#\#\# tests of the chart: NOT RUN, for the reason above'; }
 
-.PHONY: help setup setup-dev demo test coverage check check-format check-lint check-types check-imports check-shape golden proto bench bench-allocator bench-fabric bench-real oracle oracle-long storm real real-long real-node image guests clients judges fuzz fuzz-api fuzz-fabric clean
+.PHONY: help setup setup-dev demo test coverage check check-format check-lint check-types check-imports check-shape golden manifests proto bench bench-allocator bench-fabric bench-prepare bench-real bench-fleet bench-api oracle oracle-long mutants storm real real-long real-node image alerts guests clients judges fuzz fuzz-api fuzz-fabric clean
 # Steps share two cores and one screen; `make -k check` shows all that is wrong, not only the first.
 .NOTPARALLEL:
 
@@ -77,7 +82,12 @@ check-shape: $(DEV_STAMP) ## the repository's shape, contracts, documents
 
 golden: $(DEV_STAMP) ## write golden files and generated documents anew; then read the diff
 	@$(SAY) 'golden files'
-	@$(RUN) -m pytest -q --update-golden tests/golden tests/test_docs.py tests/unit/driver/test_drivers_page.py
+	@$(RUN) -m pytest -q --update-golden tests/golden tests/test_docs.py tests/test_metrics.py tests/unit/driver/test_drivers_page.py tests/unit/chart/test_generated.py
+
+manifests: $(DEV_STAMP) ## write deploy/jackfield.yaml anew from the chart, for those without Helm; needs Go
+	@$(SAY) 'manifests for kubectl'
+	@tools/helm/build >/dev/null
+	@$(RUN) -m pytest -q --update-golden tests/real/test_chart.py -k manifests
 
 proto: $(DEV_STAMP) ## generate the kubelet's messages anew from src/jackfield/_proto/*.proto
 	@$(SAY) "the kubelet's messages"
@@ -97,9 +107,17 @@ bench-fabric: $(DEV_STAMP) ## orders a second at the fabric manager, by each pro
 	@$(SAY) 'benchmark: bench/fabric_manager.py'
 	@PYTHONPATH=tests $(RUN) bench/fabric_manager.py
 
+bench-prepare: $(DEV_STAMP) ## what a node takes to prepare claims, to see a device, to start; two minutes
+	@$(SAY) 'benchmark: bench/prepare.py'
+	@$(RUN) bench/prepare.py
+
 bench-real: $(DEV_STAMP) ## what it costs on a real control plane: about fifteen minutes; needs Go
 	@$(SAY) 'benchmark: bench/real_cluster.py'
 	@PYTHONPATH=tests $(RUN) bench/real_cluster.py
+
+bench-fleet: $(DEV_STAMP) ## 5,000 nodes on a real control plane, beside 100: about twenty minutes; needs Go
+	@$(SAY) 'benchmark: bench/real_fleet.py'
+	@PYTHONPATH=tests $(RUN) bench/real_fleet.py
 
 bench-api: $(DEV_STAMP) ## what `jackfield up` carries: 5,000 nodes, 100 watches, 500 writes a second
 	@$(SAY) 'benchmark: bench/embedded_api.py'
@@ -113,6 +131,10 @@ oracle-long: $(DEV_STAMP) ## the same with 20,000 allocations and 20,000 selecto
 	@$(SAY) 'oracle, the long form'
 	@PYTHONPATH=tests $(RUN) -m oracle.run --allocations 20000 --expressions 20000
 
+mutants: $(DEV_STAMP) ## do the checkers bite? every rule taken out of the code must be missed; hours. MUTANTS=... names some
+	@$(SAY) 'mutants'
+	@PYTHONPATH=tests $(RUN) -m mutants.run --workers $(WORKERS) $(MUTANTS)
+
 storm: $(DEV_STAMP) ## 10,000 orders to fabric managers that fail and are killed, as is the operator; twenty minutes
 	@$(SAY) 'a storm'
 	@PYTHONPATH=tests $(RUN) -m storm.run --kind native --kind fsas-fm --only scaler --only operator --manager-lives 10 --operator-lives 60
@@ -122,7 +144,7 @@ storm: $(DEV_STAMP) ## 10,000 orders to fabric managers that fail and are killed
 real: $(DEV_STAMP) ## tests on a real Kubernetes control plane; needs Go, and ten minutes the first time
 	@$(SAY) 'a real control plane'
 	@tools/kube/build >/dev/null
-	@$(RUN) -m pytest -q -m 'not slow and not node' tests/real
+	@$(WITH_HELM); $(RUN) -m pytest -n $(WORKERS) --dist loadfile -q -m 'not slow and not node' $$without tests/real
 
 real-long: $(DEV_STAMP) ## those of them that take minutes
 	@$(SAY) 'a real control plane, the long form'
@@ -134,11 +156,16 @@ real-node: $(DEV_STAMP) ## pods on a real kubelet and containerd; needs Go, root
 	@tools/kube/node >/dev/null
 	@tests=node; tools/image/build >/dev/null || { [ $$? -eq 75 ] || exit 1; tests='node and not image'; \
 	    echo '### tests of the image: NOT RUN, for the reason above'; }; \
-	$(RUN) -m pytest -q -m "$$tests" tests/real
+	$(WITH_HELM); $(RUN) -m pytest -q -m "$$tests" $$without tests/real
 
 image: $(DEV_STAMP) ## assemble the image that Jackfield runs in, without a registry; needs Debian
 	@$(SAY) 'an image'
 	@tools/image/build
+
+alerts: $(DEV_STAMP) ## Prometheus' own tool on alerts, dashboard and figures; needs Go, and three minutes the first time
+	@$(SAY) 'alerts'
+	@tools/prometheus/build >/dev/null
+	@$(RUN) -m pytest -q tests/alerts
 
 guests: $(DEV_STAMP) ## devices plugged into guests of QEMU; needs qemu-system-x86_64 and a Debian kernel
 	@$(SAY) 'guests of QEMU'

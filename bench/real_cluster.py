@@ -110,7 +110,7 @@ def ours(plane: ControlPlane, since: int = 0, until: str = "") -> list[tuple[str
     ]
 
 
-async def _settled(site: Site, plane: ControlPlane) -> None:
+async def settled(site: Site, plane: ControlPlane) -> None:
     """Wait until the controllers have nothing left to write."""
     await site.until(lambda: any(one.what.startswith("PutSlice") for one in site.lines), 120)
     before = -1
@@ -121,7 +121,7 @@ async def _settled(site: Site, plane: ControlPlane) -> None:
 async def singles(plane: ControlPlane, folder: Path) -> Figures:
     """One pod at a time: from allocated to the fabric's call, from attached to the condition."""
     async with Site(plane, stage(10, 20), folder) as site:
-        await _settled(site, plane)
+        await settled(site, plane)
         started = len(site.lines)  # coming up is measured elsewhere: everything is news then
         claims = Claims(site)
         following = asyncio.get_running_loop().create_task(claims.follow())
@@ -172,7 +172,7 @@ async def last(plane: ControlPlane, folder: Path) -> Figures:
 
 async def _life(plane: ControlPlane, folder: Path, pool: int) -> Figures:
     async with Site(plane, stage(10, pool, hold=10.0), folder) as site:
-        await _settled(site, plane)
+        await settled(site, plane)
         before = len(plane.audited())
         await site.claim("c")
         await site.pod("p", claim="c", seconds=5)
@@ -199,7 +199,8 @@ def _labelled(site: Site) -> int:
     return len({one.object for one in site.lines if one.what.startswith("LabelNode")})
 
 
-async def _scale(plane: ControlPlane, folder: Path, nodes: int, pool: int) -> Figures:
+async def _scale(plane: ControlPlane, folder: Path, nodes: int, pool: int, *, ahead: bool = True) -> Figures:
+    """Measure a burst; ahead of others we have a processor whenever there is work, and what we take is ours alone."""
     async with Site(plane, stage(nodes, pool, local=8), folder, replicas=0) as site:
         replica = site.replica()
         began = site.clock.now()
@@ -207,9 +208,10 @@ async def _scale(plane: ControlPlane, folder: Path, nodes: int, pool: int) -> Fi
         await site.until(lambda: any(one.what.startswith("PutSlice") for one in site.lines), 300)
         first = site.clock.now() - began
         await site.until(lambda: _labelled(site) == nodes, 300)
-        await _settled(site, plane)
-        memory = _memory_mib(replica.pid)
-        lines, used = len(site.lines), _processor_seconds(replica.pid)
+        await settled(site, plane)
+        memory = memory_mib(replica.pid)
+        ahead = ahead and _put_ahead(replica.pid)
+        lines, used, waited = len(site.lines), processor_seconds(replica.pid), _queued_ms(replica.pid)
         await site.template()
         for number in range(BURST):
             await site.pod(f"p{number}", template="gpu")
@@ -218,9 +220,9 @@ async def _scale(plane: ControlPlane, folder: Path, nodes: int, pool: int) -> Fi
         orders = {one.order: one.at for one in reversed(site.calls) if one.verb is Verb.ATTACH}
         span = max(orders.values()) - min(orders.values())
         measured = [one.hop * 1000 for one in site.lines[lines:] if one.hop]
-        used = _processor_seconds(replica.pid) - used
+        used, waited = processor_seconds(replica.pid) - used, _queued_ms(replica.pid) - waited
         await replica.kill()
-    return {
+    found: Figures = {
         "nodes": nodes,
         "local devices": nodes * 8,
         "pool devices": pool,
@@ -234,19 +236,28 @@ async def _scale(plane: ControlPlane, folder: Path, nodes: int, pool: int) -> Fi
         "hops in the burst": len(measured),
         "hop p50 in the burst, ms": round(percentile(measured, 0.5), 2),
         "hop p99 in the burst, ms": round(percentile(measured, 0.99), 2),
+        "ahead of others": ahead,
+        "waited for a processor, ms": round(waited),
     }
+    bound: Figures = {
+        "hop bound, ms": HOP_P99_MAX_MS,
+        "met": percentile(measured, 0.99) <= HOP_P99_MAX_MS,
+    }
+    return {**found, **bound} if ahead else found
 
 
 async def orders(plane: ControlPlane, folder: Path) -> Figures:
     """Two hundred claims allocated at once, by hand instead of by the scheduler: what we make of them."""
     async with Site(plane, stage(100, BURST, hold=600.0), folder) as site:
-        await _settled(site, plane)
+        await settled(site, plane)
         plane.kill(Program.SCHEDULER)
         for number in range(BURST):
             await site.claim(f"c{number}")
             await site.pod(f"p{number}", claim=f"c{number}")
         began = site.clock.now()
-        await asyncio.gather(*(_allocate(site, number) for number in range(BURST)))
+        await asyncio.gather(
+            *(allocate(site, number, f"n-{number % 100 + 1:03}", number) for number in range(BURST))
+        )
         allocated = site.clock.now() - began
         await site.until(lambda: len(_placed(site)) == BURST, 120)
         placed = _placed(site)
@@ -264,17 +275,16 @@ def _placed(site: Site) -> dict[str, float]:
     return {str(one.order): one.at for one in reversed(site.calls) if one.verb is Verb.ATTACH}
 
 
-async def _allocate(site: Site, number: int) -> None:
-    """Write what kube-scheduler would."""
+async def allocate(site: Site, number: int, node: str, device: int) -> None:
+    """Write what kube-scheduler would, about the claim of this number."""
     result = {
         "request": "gpu",
         "driver": DRIVER,
         "pool": FABRIC,
-        "device": f"a100-{number:04}",
+        "device": f"a100-{device:04}",
         "bindingConditions": [READY],
         "bindingFailureConditions": [RESCHEDULE, FAILED],
     }
-    node = f"n-{number % 100 + 1:03}"
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     allocation = {
         "devices": {"results": [result]},
@@ -286,13 +296,31 @@ async def _allocate(site: Site, number: int) -> None:
     await site.cluster.write(patch)
 
 
-def _processor_seconds(pid: int) -> float:
+def processor_seconds(pid: int) -> float:
     """Return what a process has used of the processor: hardly changes with what else runs."""
     used = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
     return sum(map(int, used)) / os.sysconf("SC_CLK_TCK")
 
 
-def _memory_mib(pid: int) -> float:
+def _queued_ms(pid: int) -> float:
+    """Return how long a process has had work and no processor to do it on."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e6
+
+
+def _put_ahead(pid: int) -> bool:
+    """Let a process run as soon as it can: API server, etcd, scheduler and the nodes share the processors with it here.
+
+    Only root may; elsewhere what we wait for them is measured with what we take.
+    """
+    try:
+        os.sched_setscheduler(pid, os.SCHED_RR, os.sched_param(1))
+    except PermissionError:
+        return False
+    return True
+
+
+def memory_mib(pid: int) -> float:
+    """Return what a process has in memory."""
     status = Path(f"/proc/{pid}/status").read_text()
     kib = next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS"))
     return int(kib) / 1024
@@ -308,10 +336,15 @@ async def large(plane: ControlPlane, folder: Path) -> Figures:
     return await _scale(plane, folder, 1000, 1000)
 
 
+async def crowded(plane: ControlPlane, folder: Path) -> Figures:
+    """Ten nodes, and the whole control plane on the same processors with the same right to them."""
+    return await _scale(plane, folder, 10, 1000, ahead=False)
+
+
 async def quiet(plane: ControlPlane, folder: Path) -> Figures:
     """Five minutes in which nothing happens."""
     async with Site(plane, stage(40, 40), folder) as site:
-        await _settled(site, plane)
+        await settled(site, plane)
         before = len(ours(plane))
         calls = len(plane.audited())
         await site.clock.sleep(Seconds(QUIET_SECONDS))
@@ -334,6 +367,7 @@ FIGURES: Final[Mapping[str, Callable[[ControlPlane, Path], Awaitable[Figures]]]]
     "last": last,
     "small": small,
     "large": large,
+    "crowded": crowded,
     "orders": orders,
     "quiet": quiet,
 }
