@@ -35,7 +35,7 @@ SAY := printf '\n==> %s\n'
 WITH_HELM := without=; tools/helm/build >/dev/null || { [ $$? -eq 75 ] || exit 1; without='--ignore-glob=*/test_chart*'; \
     echo '\#\#\# tests of the chart: NOT RUN, for the reason above'; }
 
-.PHONY: help setup setup-dev demo test coverage check check-format check-lint check-types check-imports check-shape golden manifests proto bench bench-allocator bench-fabric bench-prepare bench-real bench-fleet bench-api oracle oracle-long mutants storm real real-long real-node image alerts guests clients judges fuzz fuzz-api fuzz-fabric clean
+.PHONY: help setup setup-dev demo test coverage check check-format check-lint check-types check-imports check-shape golden manifests proto bench bench-allocator bench-fabric bench-prepare bench-real bench-fleet bench-api oracle oracle-long torture mutants storm real real-long real-node image alerts guests clients judges fuzz fuzz-api fuzz-fabric clean
 # Steps share two cores and one screen; `make -k check` shows all that is wrong, not only the first.
 .NOTPARALLEL:
 
@@ -130,6 +130,14 @@ oracle: $(DEV_STAMP) ## 1,000 random cases through kube-scheduler's own code and
 oracle-long: $(DEV_STAMP) ## the same with 20,000 allocations and 20,000 selectors
 	@$(SAY) 'oracle, the long form'
 	@PYTHONPATH=tests $(RUN) -m oracle.run --allocations 20000 --expressions 20000
+
+# As many seeds as are wanted, beginning where the commit says: each commit tries others.
+SEEDS ?= 300
+FIRST ?= $(shell printf '%d' 0x$$(git rev-parse --short=7 HEAD 2>/dev/null || echo 1))
+
+torture: $(DEV_STAMP) ## disasters over simulated clusters: SEEDS=300 new ones for each commit, FIRST=N begins elsewhere
+	@$(SAY) 'torture'
+	@$(VENV)/bin/jackfield torture --seeds $(SEEDS) --from $(FIRST)
 
 mutants: $(DEV_STAMP) ## do the checkers bite? every rule taken out of the code must be missed; hours. MUTANTS=... names some
 	@$(SAY) 'mutants'

@@ -15,13 +15,14 @@ import pytest
 from click.testing import CliRunner
 
 from jackfield import fabric, model
+from jackfield.cli import policy_schema
 from jackfield.cli.log import Entry
 from jackfield.cli.main import main
 from jackfield.cli.run import PARTS
 from jackfield.core import lifecycle
 from jackfield.fabric import FabricSettings
 from jackfield.model import composition, plan
-from jackfield.model.policy import DeviceModel, Foreign, LocalDevices, NodeGroup, Policy
+from jackfield.model.policy import Policy
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -120,9 +121,7 @@ def _rows(document: Path) -> list[tuple[str, str, str]]:
 
 def test_every_setting_stands_in_its_table_with_its_default_and_meaning() -> None:
     rows = _rows(POLICY)
-    assert [row[:2] for row in rows] == [
-        row for kind in (Policy, DeviceModel, NodeGroup, LocalDevices, Foreign) for row in _settings(kind)
-    ]
+    assert [row[:2] for row in rows] == [row for kind in policy_schema.KINDS for row in _settings(kind)]
     assert [name for name, _, meaning in rows if len(meaning.split()) <= 1] == []
 
 
@@ -133,6 +132,11 @@ def test_the_policy_that_is_shown_can_be_read() -> None:
         shown = msgspec.yaml.decode(text, type=dict[str, object])
         read = msgspec.to_builtins(msgspec.convert(shown, Policy))
         assert [name for name in shown if name not in read] == []
+
+
+def test_the_schema_that_is_kept_is_the_one_that_is_made(golden: Golden) -> None:
+    made = msgspec.json.format(msgspec.json.encode(policy_schema.document())).decode()
+    golden(DOCS / "policy.schema.json", f"{made}\n")
 
 
 # --- running

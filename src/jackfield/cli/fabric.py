@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import click
 
+from jackfield.cli.addresses import LISTEN
 from jackfield.cli.dev import duration
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -130,6 +131,7 @@ def fabric() -> None:
 @click.option(
     "--for", "seconds", callback=duration, metavar="TIME", help="End by itself after 45s, 10m, 1h30m."
 )
+@LISTEN
 def serve(**options: object) -> None:
     """Run a fabric manager, until Ctrl-C or SIGTERM.
 

@@ -16,14 +16,18 @@ import click
 import msgspec
 
 from jackfield.cli import output
+from jackfield.cli.addresses import Place
 from jackfield.cli.clock import WallClock
+from jackfield.cli.serving import Unheard, answering
 from jackfield.fabric_manager import backends, hardware, scenario
 from jackfield.fabric_manager.faces import registry
 from jackfield.fabric_manager.faults import Fault
+from jackfield.fabric_manager.figures import Figures
 from jackfield.fabric_manager.folder import BadFolder, Folder, tls
 from jackfield.fabric_manager.manager import Manager
 from jackfield.fabric_manager.server import Gate, Server
 from jackfield.fabric_manager.store import BadStore, Memory, Store
+from jackfield.metrics.probes import Answers
 from jackfield.model.names import FabricName
 from jackfield.ports import Refused
 
@@ -44,6 +48,7 @@ class Wanted(msgspec.Struct, frozen=True):
     faces: tuple[str, ...]
     scenario: Path | None
     seconds: int | None
+    listen: Place | None = None
 
 
 class Unusable(Exception):  # noqa: N818 - a finding about what was typed
@@ -68,7 +73,7 @@ def run(wanted: Wanted) -> int:
         found = _hardware(wanted, folder)
         played = scenario.read(wanted.scenario) if wanted.scenario else scenario.Scenario(())
         asyncio.run(_run(wanted, folder, found, played))
-    except (Unusable, hardware.BadHardware, scenario.BadScenario, BadFolder, BadStore) as error:
+    except (Unusable, Unheard, hardware.BadHardware, scenario.BadScenario, BadFolder, BadStore) as error:
         click.echo(f"jackfield fabric serve: {error}", err=True)
         return output.UNUSABLE
     except Stopped as error:
@@ -130,6 +135,7 @@ async def _run(wanted: Wanted, folder: Folder, found: hardware.Hardware, played:
         )
         stage = _stage(manager, played)
         server = await stack.enter_async_context(Server(manager, registry.chosen(wanted.faces), gate))
+        await _answer(wanted, manager, server, stack)
         folder.listens_at(server.url)
         click.echo(_greeting(found, server, folder))
         playing = asyncio.create_task(scenario.play(played, stage))
@@ -138,6 +144,16 @@ async def _run(wanted: Wanted, folder: Folder, found: hardware.Hardware, played:
         finally:
             playing.cancel()
             await asyncio.gather(playing, return_exceptions=True)
+
+
+async def _answer(wanted: Wanted, manager: Manager, server: Server, stack: AsyncExitStack) -> None:
+    """Answer whoever looks after the manager, at a place of its own: there no token is asked for."""
+    if wanted.listen is None:
+        return
+    figures = Figures(manager)
+    server.heard = figures.answered
+    where = await stack.enter_async_context(answering(wanted.listen, Answers(figures.trouble, figures.text)))
+    click.echo(f"answers /metrics, /healthz and /readyz at {where}", err=True)
 
 
 def _stage(manager: Manager, played: scenario.Scenario) -> scenario.Stage:

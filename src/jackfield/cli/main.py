@@ -10,9 +10,13 @@ from typing import TextIO, TypedDict, Unpack
 import click
 
 from jackfield import __version__
+from jackfield.cli.addresses import LISTEN
 from jackfield.cli.dev import dev, duration
 from jackfield.cli.dra import dra
 from jackfield.cli.fabric import fabric
+from jackfield.cli.looks import check, gather, status
+from jackfield.cli.policy import policy
+from jackfield.cli.torture import torture
 
 SEED = click.option(
     "--seed",
@@ -45,6 +49,11 @@ def main() -> None:
 main.add_command(dev)
 main.add_command(dra)
 main.add_command(fabric)
+main.add_command(torture)
+main.add_command(policy)
+main.add_command(status)
+main.add_command(check)
+main.add_command(gather)
 
 
 @main.command(short_help="Watch a pod get a GPU that no node had.")
@@ -180,14 +189,12 @@ def up(**options: object) -> None:
 @click.option(
     "--policy",
     type=click.Path(dir_okay=False, path_type=Path),
-    required=True,
     metavar="FILE",
-    help="What may be attached, for how long and where: docs/policy.md.",
+    help="What may be attached, for how long and where: docs/policy.md. Without it CoHDI's settings are taken over.",
 )
 @click.option(
     "--fabrics",
     type=click.Path(dir_okay=False, path_type=Path),
-    required=True,
     metavar="FILE",
     help="Where the fabric managers are and how they are spoken to: docs/running.md.",
 )
@@ -219,6 +226,7 @@ def up(**options: object) -> None:
     show_default=True,
     help="How lines are laid out.",
 )
+@LISTEN
 def run(**options: object) -> None:
     """Run the controllers against a cluster, until SIGTERM or Ctrl-C.
 
@@ -226,8 +234,12 @@ def run(**options: object) -> None:
     nothing is polled but the fabric managers. Any number of replicas may run; the fabrics are divided among them, and
     one that dies is replaced within seconds. A line of the log says what was done, to what, and why.
 
+    Without --policy and --fabrics they go by what CoHDI left in the cluster: docs/migration.md.
+
     Exit status 0 means that it was told to end, 1 that the cluster cannot be used, 2 that a file cannot.
     """
+    if (options["policy"] is None) != (options["fabrics"] is None):
+        raise click.UsageError("--policy and --fabrics belong together: say both, or neither")
     from jackfield.cli import run as command
 
     raise SystemExit(command.run(command.given(options)))
@@ -393,6 +405,39 @@ def story(name: str, scenario: Path | None, source: TextIO | None, seed: int, *,
     raise SystemExit(command.run(name, scenario, source, seed, as_json=as_json))
 
 
+@main.group()
+def migrate() -> None:
+    """Come over from another program that attaches devices, step by step, each of which can be undone."""
+
+
+@migrate.command(name="cohdi", short_help="Check a cluster with CoHDI, and take the next step.")
+@click.option("--apply", is_flag=True, help="Take the next step, if it is one of protect and stop.")
+@click.option("--undo", is_flag=True, help="Undo the last step that was taken.")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="How the API server is reached; without it as kubectl would, or as the pod we are in.",
+)
+@click.option("--context", metavar="NAME", help="Take this context of the kubeconfig.")
+@JSON
+def migrate_cohdi(**options: object) -> None:
+    """Check a cluster with CoHDI, say where the migration stands and what comes next.
+
+    Without --apply and --undo nothing is written. The steps: protect what Jackfield needs from "helm uninstall"; stop
+    CoHDI; start Jackfield, which takes over what is attached and detaches nothing; uninstall CoHDI; let devices that
+    CoHDI asked for go when their pods end. It is an administrator's command: docs/migration.md.
+
+    Exit status 0 means that nothing is in the way of the next step, 1 that something is or that the cluster did not
+    let us, 2 that an option or what Helm wrote cannot be used.
+    """
+    if options["apply"] and options["undo"]:
+        raise click.UsageError("--apply and --undo contradict each other")
+    from jackfield.cli import migrate as command
+
+    raise SystemExit(command.run(command.given(options)))
+
+
 @main.command(short_help="Print the two custom resource definitions.")
 def crds() -> None:
     """Print the definitions of ComposabilityRequest and ComposableResource, as YAML.
@@ -408,9 +453,9 @@ def crds() -> None:
 @main.command(short_help="Print a service account with exactly the rights that it needs.")
 @click.option(
     "--part",
-    type=click.Choice(["controllers", "node"]),
+    type=click.Choice(["controllers", "publisher", "scaler", "operator", "autoscaler", "node"]),
     required=True,
-    help="The process: the controllers, or the plugin that runs on every node.",
+    help="The process: all controllers, those of one part (run --only), or the plugin that runs on every node.",
 )
 @click.option(
     "--namespace",
@@ -435,7 +480,12 @@ def crds() -> None:
     metavar="NAME",
     help="A DRA driver whose devices are in the policy; give it once for each.",
 )
-def rbac(part: str, namespace: str, name: str, drivers: tuple[str, ...]) -> None:
+@click.option(
+    "--cohdi",
+    is_flag=True,
+    help="Also let the controllers read CoHDI's settings, for run without --policy and --fabrics.",
+)
+def rbac(part: str, namespace: str, name: str, drivers: tuple[str, ...], *, cohdi: bool) -> None:
     """Print a service account, its roles and their bindings, as YAML.
 
     The roles hold what the process does and nothing else; an admission policy besides keeps the plugin of a node to the
@@ -444,4 +494,4 @@ def rbac(part: str, namespace: str, name: str, drivers: tuple[str, ...]) -> None
     """
     from jackfield.cli import manifests as command
 
-    command.rbac(part, namespace, name, drivers)
+    command.rbac(part, namespace, name, drivers, cohdi=cohdi)

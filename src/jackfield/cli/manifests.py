@@ -18,11 +18,11 @@ def crds() -> None:
     click.echo(_yaml(definitions()), nl=False)
 
 
-def rbac(part: str, namespace: str, name: str, drivers: tuple[str, ...]) -> None:
+def rbac(part: str, namespace: str, name: str, drivers: tuple[str, ...], *, cohdi: bool) -> None:
     """Print a service account with its roles, and what keeps a node's plugin to its node."""
     account = Account(namespace, name or f"jackfield-{part}")
     beside = admission(account) if part == Part.NODE else ()
-    click.echo(_yaml((*manifests(Part(part), account, drivers), *beside)), nl=False)
+    click.echo(_yaml((*manifests(Part(part), account, drivers, cohdi=cohdi), *beside)), nl=False)
 
 
 def _yaml(objects: tuple[Raw, ...]) -> str:

@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -17,14 +18,15 @@ import msgspec
 from jackfield.cli.clock import WallClock
 from jackfield.cli.log import Log
 from jackfield.cli.output import FAILED, OK, UNUSABLE
+from jackfield.cli.policy_watch import PolicyWatch
 from jackfield.cli.run import Unusable, leaves, read_policy
 from jackfield.codec.decoding import place
 from jackfield.core.share import Sharing
-from jackfield.driver import probes
 from jackfield.driver.device import BadDevice
 from jackfield.driver.sockets import Misplaced, Places
 from jackfield.kube import connection
 from jackfield.kube.client import KubeCluster
+from jackfield.metrics import probes
 from jackfield.model.names import NodeName
 from jackfield.model.policy import Policy
 from jackfield.node.gpus import Nvml, Specs
@@ -110,6 +112,12 @@ def run(given: Given) -> int:
     return OK
 
 
+def _policy_read(log: Log, clock: WallClock, ok: bool, words: str) -> None:  # noqa: FBT001 - as Told says
+    del ok
+    for line in words.splitlines():
+        log.note(clock.now(), line)
+
+
 async def _until_told(given: Given, reached: connection.Connection) -> None:
     """Serve until a signal, or until something fails."""
     clock, log, loop, ended = WallClock(), Log(given.layout), asyncio.get_running_loop(), asyncio.Event()
@@ -117,12 +125,19 @@ async def _until_told(given: Given, reached: connection.Connection) -> None:
         loop.add_signal_handler(number, ended.set)
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(KubeCluster(reached, "jackfield-node"))
-        plugin = NodePlugin(given.settings, cluster, clock, log)
+        settings = given.settings
+        plugin = NodePlugin(settings, cluster, clock, log)
+        log.view = plugin.view
         answers = probes.Answers(plugin.ready, plugin.figures)
         for port in dict.fromkeys((given.metrics_port, given.health_port)):
             if port is not None:
                 await stack.enter_async_context(probes.served(port, answers))
         work = loop.create_task(plugin.run(lambda words: log.note(clock.now(), words)))
+        if given.policy is not None:
+            told = partial(_policy_read, log, clock)
+            watch = PolicyWatch(given.policy, settings.policy, plugin.follow, told)
+            watching = loop.create_task(watch.run(plugin.synced))
+            stack.callback(watching.cancel)
         waiting = loop.create_task(ended.wait())
         await asyncio.wait((work, waiting), return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()

@@ -10,18 +10,21 @@ import signal
 import socket
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import click
 import msgspec
-import yaml
 
 from jackfield import fabric
+from jackfield.cli import cohdi, policy_file
+from jackfield.cli.addresses import Place
 from jackfield.cli.clock import SteadyClock, WallClock
 from jackfield.cli.log import Log
 from jackfield.cli.output import FAILED, OK, UNUSABLE
-from jackfield.codec.decoding import place
+from jackfield.cli.policy_watch import PolicyWatch
+from jackfield.cli.serving import Unheard, answering
 from jackfield.controllers import app
 from jackfield.controllers.lead import REPLICAS, Identity, Leases
 from jackfield.controllers.runner import Controller, Runner
@@ -31,6 +34,10 @@ from jackfield.kube import connection
 from jackfield.kube.client import KubeCluster
 from jackfield.kube.definitions import apply_definitions
 from jackfield.kube.gates import supported
+from jackfield.metrics.controllers import Counting, Figured
+from jackfield.metrics.probes import Answers
+from jackfield.model.claim import ResourceClaim
+from jackfield.model.composition import ComposableResource
 from jackfield.model.gates import Gates
 from jackfield.model.names import FabricName, Seconds
 from jackfield.model.node import HEARTBEATS
@@ -59,11 +66,13 @@ class Given(msgspec.Struct, frozen=True):
 
     kubeconfig: Path | None
     context: str | None
-    policy: Path
-    fabrics: Path
+    policy: Path | None
+    """None, as `fabrics`, where CoHDI's settings are to be taken over."""
+    fabrics: Path | None
     parts: tuple[str, ...]
     identity: str
     layout: str
+    listen: Place | None = None
 
 
 def given(options: Mapping[str, object]) -> Given:
@@ -77,7 +86,7 @@ def run(given: Given) -> int:
     """Run until told to end; return the exit status."""
     try:
         asyncio.run(_Process(given, Log(given.layout)).run())
-    except (Unusable, fabric.BadFabric, connection.BadConnection) as error:
+    except (Unusable, Unheard, fabric.BadFabric, connection.BadConnection) as error:
         click.echo(f"jackfield run: {error}", err=True)
         return UNUSABLE
     except (Refused, BaseExceptionGroup) as error:
@@ -97,21 +106,11 @@ def leaves(error: BaseException) -> list[BaseException]:
 
 
 def read_policy(path: Path) -> Policy:
-    """Read a policy. Raises Unusable naming file, place and fault."""
+    """Read a policy. Raises Unusable naming file, line, column and fault."""
     try:
-        raw = yaml.safe_load(path.read_text()) or {}
-        policy = msgspec.convert(raw, Policy)
-    except OSError as error:
-        raise Unusable(f"{path}: cannot be read: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise Unusable(f"{path}: not YAML: {error}") from error
-    except msgspec.ValidationError as error:
-        where, what = place(error)
-        raise Unusable(f"{path}: {where or 'the whole file'}: {what}") from error
-    faults = [f"{path}: {one}" for one in policies.faults(policy)]
-    if faults:
-        raise Unusable("\n".join(faults))
-    return policy
+        return policy_file.read(path)
+    except policy_file.BadPolicy as error:
+        raise Unusable(str(error)) from error
 
 
 def read_fabrics(path: Path) -> tuple[fabric.FabricSettings, ...]:
@@ -131,9 +130,14 @@ class _Process:
         self._given = given
         self._log = log
         self._clock = WallClock()
-        self._policy = read_policy(given.policy)
-        self._fabrics = read_fabrics(given.fabrics)
+        self._environment: Mapping[str, str] = os.environ
+        if given.policy is not None and given.fabrics is not None:
+            self._policy, self._fabrics = read_policy(given.policy), read_fabrics(given.fabrics)
         self._connection = connection.load(given.kubeconfig, given.context, os.environ)
+        if given.policy is None or given.fabrics is None:
+            taken = cohdi.taken(self._connection, self._clock, self._note)
+            self._policy, self._fabrics, self._environment = taken.policy, taken.fabrics, taken.environment
+        self._figured = Figured((one.name for one in self._fabrics), self._clock)
 
     async def run(self) -> None:
         """Come up, run until a signal, go down."""
@@ -141,8 +145,10 @@ class _Process:
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, ended.set)
         async with AsyncExitStack() as stack:
+            await self._answer(stack)
             cluster = await stack.enter_async_context(KubeCluster(self._connection, "jackfield"))
-            lines = {one.name: fabric.load(one, os.environ, self._clock) for one in self._fabrics}
+            cluster.tell(self._figured.api)
+            lines = {one.name: fabric.load(one, self._environment, self._clock) for one in self._fabrics}
             fabrics: dict[FabricName, Fabric] = {
                 name: await stack.enter_async_context(line) for name, line in lines.items()
             }
@@ -157,14 +163,26 @@ class _Process:
             if not work.cancelled():
                 work.result()
 
-    async def _work(self, cluster: KubeCluster, fabrics: dict[FabricName, Fabric]) -> None:
+    async def _answer(self, stack: AsyncExitStack) -> None:
+        """Answer whoever looks after us, from before there is anything to tell: why we are not ready is told too."""
+        if self._given.listen is not None:
+            answers = Answers(self._figured.trouble, self._figured.text)
+            where = await stack.enter_async_context(answering(self._given.listen, answers))
+            self._note(f"answers /metrics, /healthz and /readyz at {where}")
+
+    async def _work(self, cluster: KubeCluster, managers: dict[FabricName, Fabric]) -> None:
         found = await self._prepared(cluster)
+        fabrics = self._figured.counted(managers)
         world = World(cluster, self._clock, fabrics)
         me = self._identity()
         leases = Leases(cluster, SteadyClock(), me, LEASE_SECONDS)
         controllers = tuple(one for part in self._given.parts for one in PARTS[part])
         controllers = (*controllers, app.gatekeeper(found))
-        runner = Runner(world, Store(gates.fitted(self._policy, found)), controllers, self._log, leases)
+        store = Store(gates.fitted(self._policy, found))
+        counting = self._figured.recorder(store, leases, fabrics)
+        runner = Runner(world, store, controllers, counting.beside(self._log), leases)
+        self._figured.watch(runner, leases, counting)
+        self._log.view = store
         kinds = {
             kind: selection
             for kind, selection in app.KINDS.items()
@@ -175,6 +193,11 @@ class _Process:
             async with asyncio.TaskGroup() as group:
                 group.create_task(leases.run(lambda: self._took_over(runner, leases, tuple(fabrics))))
                 group.create_task(runner.run(kinds))
+                if self._given.policy is not None:
+                    take = partial(self._take_policy, runner, found)
+                    told = partial(self._policy_read, counting)
+                    watch = PolicyWatch(self._given.policy, self._policy, take, told)
+                    group.create_task(watch.run(runner.synced), name="policy")
         except asyncio.CancelledError:
             with suppress(TimeoutError):
                 async with asyncio.timeout(GOODBYE_SECONDS_MAX):
@@ -194,6 +217,20 @@ class _Process:
         self._note(f"leads {_listed(ours)}")
         runner.look_again()
 
+    def _take_policy(self, runner: Runner, found: Gates, policy: Policy) -> tuple[str, ...]:
+        """Decide by another policy from now on, or return what keeps us from it."""
+        store, fitted = runner.store, gates.fitted(policy, found)
+        books = (*store.all(ComposableResource), *store.all(ResourceClaim))
+        obstacles = policies.obstacles(store.policy, fitted, books)
+        if not obstacles and fitted != store.policy:
+            runner.follow(fitted)
+        return obstacles
+
+    def _policy_read(self, counting: Counting, ok: bool, words: str) -> None:  # noqa: FBT001 - as Told says
+        counting.figures.policy_reloaded(ok, words)
+        for line in words.splitlines():
+            self._note(line)
+
     def _note(self, words: str) -> None:
         self._log.note(self._clock.now(), words)
 
@@ -212,7 +249,7 @@ class _Process:
                 await self._clock.sleep(max(Seconds(1.0), error.after))
 
     async def _prepare(self, cluster: KubeCluster) -> Gates:
-        verdicts = await apply_definitions(cluster, self._clock)
+        verdicts = await apply_definitions(cluster, self._clock, replace=self._given.policy is None)
         for verdict in verdicts:
             self._note(str(verdict))
         if not all(one.usable for one in verdicts):

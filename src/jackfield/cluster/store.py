@@ -100,6 +100,8 @@ class Store:
         self._tables: dict[Kind, dict[Key, Stored]] = {kind: {} for kind in kinds.KINDS}
         self._histories = {kind: History(events_max, BYTES_MAX if served else 0) for kind in kinds.KINDS}
         self._listeners: dict[Kind, list[Listener]] = {kind: [] for kind in kinds.KINDS}
+        self.idle: list[Callable[[Stored, str], None]] = []
+        """Hear of writes that changed nothing, and who wrote."""
 
     # --- reading
 
@@ -323,6 +325,8 @@ class Store:
         if new == old.raw:
             managers = settled(old.managers, managers)
             if managers == old.managers:
+                for listener in self.idle:
+                    listener(old, write.manager)
                 return old
         if admission.is_over(new):
             return self._remove(old, new, dry_run=write.dry_run)

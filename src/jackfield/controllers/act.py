@@ -14,6 +14,7 @@ from jackfield.model.claim import ATTEMPTS, ResourceClaim
 from jackfield.model.composition import (
     CLAIM,
     DELETE_DEVICE,
+    DEVICE,
     FINALIZER,
     HOLDER,
     LAST_USED,
@@ -76,10 +77,11 @@ from jackfield.model.plan import (
     RemoveCDI,
     Rescan,
     SetCondition,
+    TakeOver,
     WriteCDI,
 )
 from jackfield.model.pod import Pod
-from jackfield.model.policy import READY
+from jackfield.model.policy import ADMITTED, READY
 from jackfield.model.slice import ResourceSlice
 from jackfield.model.taint import DeviceTaintRule
 from jackfield.model.view import Delta
@@ -87,6 +89,8 @@ from jackfield.ports import Apply, Changed, Conflict, Gone, Merge, Refused, Retr
 
 CLEARED = "Cleared"
 """The reason of the Event that tells of a claim whose allocation was taken off it."""
+SENDING_SECONDS_MAX = Seconds(5.0)
+"""So long after it was noted down a call may set out to a manager that would do it twice."""
 FAILURES_MAX = 32
 """How many failures a node's annotation remembers."""
 
@@ -113,7 +117,7 @@ async def act(action: AnyAction, hands: Hands) -> None:  # noqa: C901, PLR0912, 
     cluster = hands.world.cluster
     match action:
         case PutSlice(slice=new):
-            await _put(hands, new, {"spec": msgspec.to_builtins(new.spec)})
+            await _put(hands, new, {"spec": {"devices": [], **msgspec.to_builtins(new.spec)}})
         case LabelNode():
             await _merge(hands, Node, named(action.node), _ANY, {"metadata": {"labels": dict(action.labels)}})
         case PutRequest(request=wish):
@@ -139,10 +143,9 @@ async def act(action: AnyAction, hands: Hands) -> None:  # noqa: C901, PLR0912, 
             _know(hands, await cluster.create(new))
         case DeleteResource():
             await cluster.delete(ComposableResource, named(action.resource), action.version)
-        case KeepRequest():
-            await _finalizers(hands, ComposabilityRequest, action.request, action.version, ours=True)
-        case FreeRequest():
-            await _finalizers(hands, ComposabilityRequest, action.request, action.version, ours=False)
+        case KeepRequest() | FreeRequest():
+            ours = isinstance(action, KeepRequest)
+            await _finalizers(hands, ComposabilityRequest, action.request, action.version, ours=ours)
         case PutRequestStatus():
             await _show(action, hands)
         case MarkState():
@@ -151,6 +154,9 @@ async def act(action: AnyAction, hands: Hands) -> None:  # noqa: C901, PLR0912, 
             await _attach(action, hands)
         case Adopt():
             await _adopt(action, hands)
+        case TakeOver():
+            sent = {SENT: action.sent} if action.sent else {}
+            await _annotate(hands, action.resource, action.version, {DEVICE: str(action.device), **sent})
         case Detach():
             await _detach(action, hands)
         case DropTaint():
@@ -195,7 +201,7 @@ def _know(hands: Hands, answer: Object) -> None:
 
 
 async def _put(hands: Hands, new: ResourceSlice | ComposabilityRequest, body: Mapping[str, object]) -> None:
-    """Create what has no version; put the rest in place of the version it carries."""
+    """Create what has no version; put the rest in place of the version it carries. What `body` does not name stays."""
     if new.metadata.resource_version:
         await _merge(hands, type(new), new.key, new.metadata.resource_version, body)
     else:
@@ -251,38 +257,20 @@ async def _say(
 
 async def _set_condition(action: SetCondition, hands: Hands) -> None:
     """Server-side apply, on exactly the version that was recorded; one manager per pool, so no entry wipes another."""
-    condition = _condition(hands, action.type, action.message)
-    devices = [
-        {"driver": one.driver, "pool": one.pool, "device": one.device, "conditions": [condition]}
-        for one in action.devices
-    ]
-    patch = Apply(
-        ResourceClaim,
-        action.claim,
-        action.version,
-        {"status": {"devices": devices}},
-        manager=f"jackfield/{action.devices[0].pool}",
-        status=True,
+    now = rfc3339(hands.world.clock.now())
+    said = Condition(
+        action.type, status="True", reason=action.type, message=action.message, last_transition_time=now
     )
+    devices = [
+        {**msgspec.to_builtins(one), "conditions": [msgspec.to_builtins(said)]} for one in action.devices
+    ]
+    body = {"status": {"devices": devices}}
+    patch = Apply(ResourceClaim, action.claim, action.version, body, action.manager, status=True)
     claim = await hands.world.cluster.write(patch)
     _know(hands, claim)
-    devices_said = ", ".join(one.device for one in action.devices)
-    event = Event(
-        type="Normal" if action.type == READY else "Warning",
-        reason=action.type,
-        message=f"{devices_said}: {action.message}",
-    )
-    hands.tell(claim, event)
-
-
-def _condition(hands: Hands, kind: str, message: str) -> dict[str, object]:
-    return {
-        "type": kind,
-        "status": "True",
-        "reason": kind,
-        "message": message,
-        "lastTransitionTime": rfc3339(hands.world.clock.now()),
-    }
+    about = ", ".join(one.device for one in action.devices)
+    kind = "Normal" if action.type in {READY, ADMITTED} else "Warning"
+    hands.tell(claim, Event(type=kind, reason=action.type, message=f"{about}: {action.message}"))
 
 
 async def _show(action: PutRequestStatus, hands: Hands) -> None:
@@ -339,7 +327,9 @@ async def _forget(action: ForgetClaim, hands: Hands) -> None:
         holding = claim.uid == action.record.uid and claim.node == action.node
         if holding and any(result.id in action.devices for result in claim.results):
             raise Conflict(f"claim {action.record.claim} still holds {action.resource}")
-    await _annotate(hands, action.resource, action.version, {CLAIM: None, LAST_USED: rfc3339(action.at)})
+    # A holder is there only if its node is gone for good, and then nobody else would let go (rule 16).
+    notes = {CLAIM: None, HOLDER: None, LAST_USED: rfc3339(action.at)}
+    await _annotate(hands, action.resource, action.version, notes)
 
 
 async def _clear(action: ClearClaim, hands: Hands) -> None:
@@ -363,8 +353,15 @@ async def _sent(verb: str, action: Attach | Detach, hands: Hands) -> Version:
     if not action.mark_sent:
         return action.version
     _lead(action, hands)  # else the note would say that it was sent, and it would not be asked again for long
-    note = {SENT: f"{verb} {rfc3339_micro(hands.world.clock.now())}"}  # a whole second would be too early
-    return await _annotate(hands, action.resource, action.version, note)
+    # The note is on its way to the API for a while, and only then the call sets out: others count from its last moment.
+    latest = Seconds(hands.world.clock.now() + SENDING_SECONDS_MAX)
+    note = {SENT: f"{verb} {rfc3339_micro(latest)}"}  # a whole second would be too early
+    version = await _annotate(hands, action.resource, action.version, note)
+    if hands.world.clock.now() > latest:
+        raise Retry(
+            "the API took so long to note the order that it may not be sent any more until all is quiet"
+        )
+    return version
 
 
 def _lead(action: Attach | Detach, hands: Hands) -> None:

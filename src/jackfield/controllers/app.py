@@ -17,6 +17,7 @@ from jackfield.core import (
     lead,
     leftover,
     publish,
+    quota,
     room,
     scale,
 )
@@ -37,6 +38,7 @@ PUBLISHER = (
 )
 SCALER = (
     Controller("scale", scale.decide, scale.wakes, lead.of_node),
+    Controller("quota", quota.decide, quota.wakes, lead.of_none),
     Controller("leftover", leftover.decide, leftover.wakes, lead.of_claim),
 )
 OPERATOR = (

@@ -5,6 +5,7 @@ never waits and never fails: an Event is a courtesy, and is written when there i
 """
 
 import hashlib
+from collections.abc import Callable
 from contextlib import suppress
 
 import msgspec
@@ -13,7 +14,7 @@ from jackfield.controllers.dirty import Dirty
 from jackfield.model.event import Event, EventSource, ObjectReference
 from jackfield.model.meta import Object, ObjectMeta
 from jackfield.model.names import Key, Seconds, Version, rfc3339
-from jackfield.ports import Clock, Cluster, Conflict, Gone, Merge, PortError
+from jackfield.ports import Clock, Cluster, Conflict, Gone, Merge, PortError, Refused
 
 COMPONENT = "jackfield"
 DIGEST_LENGTH = 12
@@ -35,8 +36,12 @@ class _Said(msgspec.Struct, frozen=True):
 class Teller:
     """Takes words at once, and writes them one after the other."""
 
-    def __init__(self, cluster: Cluster, clock: Clock) -> None:
+    def __init__(
+        self, cluster: Cluster, clock: Clock, refused: Callable[[str], None] = lambda _: None
+    ) -> None:
+        """Whoever is `refused` hears why an Event may not be written; it is not tried again."""
         self._cluster = cluster
+        self._refused = refused
         self._clock = clock
         self._due = Dirty(clock)
         self._unsaid: dict[Key, Event] = {}
@@ -70,8 +75,11 @@ class Teller:
             key = await self._due.get()
             assert isinstance(key, Key)
             words = self._unsaid.pop(key)
-            with suppress(PortError):
+            try:
                 await self._say(key, words)
+            except PortError as error:
+                if isinstance(error, Refused):
+                    self._refused(str(error))
             self._due.done(key)
 
     async def _say(self, key: Key, words: Event) -> None:

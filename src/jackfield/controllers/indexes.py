@@ -5,6 +5,7 @@ Knows which fields are looked up by. Must not know who looks.
 
 from jackfield.controllers.index import Index
 from jackfield.core import naming
+from jackfield.core.quota import age
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import (
     ComposabilityRequest,
@@ -26,7 +27,7 @@ from jackfield.model.names import (
 )
 from jackfield.model.node import FAILURES, NODE_GROUP, Node
 from jackfield.model.pod import Pod
-from jackfield.model.policy import READY, Policy
+from jackfield.model.policy import DRIVER, READY, Policy
 from jackfield.model.slice import ResourceSlice
 from jackfield.model.view import Failure
 
@@ -37,9 +38,12 @@ class Indexes:
     """All that is looked up, by what it is looked up by."""
 
     def __init__(self, policy: Policy) -> None:
-        self._policy = policy
+        self.policy = policy
         self.claims_on: Index[NodeName, Key, ResourceClaim] = Index(age)
+        self.claims_in: Index[str, Key, ResourceClaim] = Index(age)
         self.claims_holding: Index[DeviceID, Key, ResourceClaim] = Index(age)
+        self.claims_at: Index[tuple[str, NodeName], Key, ResourceClaim] = Index(age)
+        """Claims by driver and node, where it is the driver itself that publishes there what they were given."""
         self.pods_using: Index[Key, Key, Pod] = Index(lambda pod: pod.key)
         self.pods_on: Index[NodeName, Key, Pod] = Index(lambda pod: pod.key)
         self.unschedulable: Index[None, Key, Pod] = Index(
@@ -51,9 +55,12 @@ class Indexes:
         )
         self.resource_of: Index[DeviceID, Key, ComposableResource] = Index(_standing)
         self.resource_with: Index[tuple[FabricName, PhysicalID], Key, ComposableResource] = Index(_standing)
+        self.unnamed: Index[PhysicalID, Key, ComposableResource] = Index(_standing)
+        """What CoHDI's operator began and nobody has taken over yet, by the device that it has."""
         self.resources_on: Index[NodeName, Key, ComposableResource] = Index(lambda one: one.key)
         self.resources_of: Index[str, Key, ComposableResource] = Index(lambda one: one.key)
         self.recording: Index[Key, Key, ComposableResource] = Index(lambda one: one.key)
+        self.recorded_in: Index[str, Key, ComposableResource] = Index(lambda one: one.key)
         self.slices: Index[tuple[str, str], Key, ResourceSlice] = Index(lambda one: one.key)
         self.slice_with: Index[DeviceID, Key, ResourceSlice] = Index(lambda one: one.key)
         self.published: Index[str, tuple[DeviceID, Key], DeviceID] = Index(lambda device: device)
@@ -68,9 +75,12 @@ class Indexes:
         match old:
             case ResourceClaim():
                 self.claims_on.remove(old.node, old.key)
+                self.claims_in.remove(old.metadata.namespace, old.key)
                 for result in old.results:
                     self.claims_holding.remove(result.id, old.key)
+                    self.claims_at.remove((result.driver, old.node), old.key)
                     self._touches(result.id, touched)
+                    self._touches_beside(result.driver, old.node, touched)
             case Pod():
                 self._take_out_pod(old)
             case ComposableResource():
@@ -110,6 +120,13 @@ class Indexes:
             case _:
                 pass
 
+    def resource_behind(self, device: DeviceID) -> ComposableResource | None:
+        """Return the resource whose device a driver on a node publishes under this name."""
+        listed = self.slice_with.first(device)
+        entries = listed.spec.devices if listed is not None else ()
+        uuid = next((_uuid(entry) for entry in entries if entry.name == device.device), "")
+        return self.seen_as.first(uuid) if uuid else None
+
     def _touches(self, device: DeviceID, touched: dict[DeviceID, None]) -> None:
         """A claim on a vendor's device is a use of the fabric's device behind it."""
         touched[device] = None
@@ -117,6 +134,12 @@ class Indexes:
             for entry in listed.spec.devices:
                 if entry.name == device.device:
                     self._touches_behind(_uuid(entry), touched)
+
+    def _touches_beside(self, driver: str, node: NodeName, touched: dict[DeviceID, None]) -> None:
+        """What a claim has by a name that no slice shows may be any of the driver's devices on the node."""
+        for resource in self.resources_on.get(node) if node and driver != DRIVER else ():
+            if resource.device is not None and resource.device.driver == driver:
+                touched[resource.device] = None
 
     def _touches_behind(self, uuid: str, touched: dict[DeviceID, None]) -> None:
         for resource in self.seen_as.get(uuid) if uuid else ():
@@ -126,10 +149,15 @@ class Indexes:
     def _put_in_claim(self, claim: ResourceClaim, touched: dict[DeviceID, None]) -> None:
         if any(READY in result.binding_conditions for result in claim.results):
             self.claims_on.add(claim.node, claim.key, claim)
+        if claim.results:
+            self.claims_in.add(claim.metadata.namespace, claim.key, claim)
         for result in claim.results:
             if not result.admin_access:
                 self.claims_holding.add(result.id, claim.key, claim)
+                if READY not in result.binding_conditions:
+                    self.claims_at.add((result.driver, claim.node), claim.key, claim)
             self._touches(result.id, touched)
+            self._touches_beside(result.driver, claim.node, touched)
 
     def _put_in_pod(self, pod: Pod) -> None:
         if pod.spec.node_name:
@@ -151,12 +179,14 @@ class Indexes:
         self.resources_of.add(resource.request, resource.key, resource)
         if resource.record is not None:
             self.recording.add(resource.record.claim, resource.key, resource)
+            self.recorded_in.add(resource.record.claim.namespace, resource.key, resource)
         device = resource.device
         if device is None:
+            self.unnamed.add(resource.status.cdi_device_id, resource.key, resource)
             return
         self.resource_of.add(device, resource.key, resource)
         touched[device] = None
-        fabric = naming.fabric_of(device, self._policy)
+        fabric = naming.fabric_of(device, self.policy)
         if fabric is not None and resource.status.cdi_device_id:
             self.resource_with.add((fabric, resource.status.cdi_device_id), resource.key, resource)
         if resource.status.device_id:
@@ -167,12 +197,14 @@ class Indexes:
         self.resources_of.remove(resource.request, resource.key)
         if resource.record is not None:
             self.recording.remove(resource.record.claim, resource.key)
+            self.recorded_in.remove(resource.record.claim.namespace, resource.key)
         device = resource.device
         if device is None:
+            self.unnamed.remove(resource.status.cdi_device_id, resource.key)
             return
         self.resource_of.remove(device, resource.key)
         touched[device] = None
-        fabric = naming.fabric_of(device, self._policy)
+        fabric = naming.fabric_of(device, self.policy)
         if fabric is not None:
             self.resource_with.remove((fabric, resource.status.cdi_device_id), resource.key)
         self.seen_as.remove(resource.status.device_id, resource.key)
@@ -180,6 +212,7 @@ class Indexes:
     def _put_in_slice(self, new: ResourceSlice, touched: dict[DeviceID, None]) -> None:
         driver, pool = new.spec.driver, new.spec.pool.name
         self.slices.add((driver, pool), new.key, new)
+        self._touches_beside(driver, new.spec.node_name, touched)
         for device in new.spec.devices:
             name = DeviceID(driver, pool, device.name)
             self.slice_with.add(name, new.key, new)
@@ -191,6 +224,7 @@ class Indexes:
     def _take_out_slice(self, old: ResourceSlice, touched: dict[DeviceID, None]) -> None:
         driver, pool = old.spec.driver, old.spec.pool.name
         self.slices.remove((driver, pool), old.key)
+        self._touches_beside(driver, old.spec.node_name, touched)
         for device in old.spec.devices:
             name = DeviceID(driver, pool, device.name)
             self.slice_with.remove(name, old.key)
@@ -212,16 +246,6 @@ def _standing(resource: ComposableResource) -> tuple[bool, Key]:
     """A device that is on its way back from one resource may already be another's: that one comes first."""
     leaving = resource.state in {ResourceState.DETACHING, ResourceState.DELETING}
     return leaving, resource.key
-
-
-def age(claim: ResourceClaim) -> tuple[str, str, Key]:
-    """The order in which claims are served: oldest allocation first."""
-    allocation = claim.status.allocation
-    return (
-        allocation.allocation_timestamp if allocation else "",
-        claim.metadata.creation_timestamp,
-        claim.key,
-    )
 
 
 def _failures(node: Node) -> tuple[Failure, ...]:

@@ -134,6 +134,10 @@ class Leases:
         self._missed = self._missed or not electors
         return lead.leader(fabric, electors) == self.me.name
 
+    def seems_to_lead(self, fabric: FabricName) -> bool:
+        """Return the same for somebody who only looks, and lets go of nothing because of the answer."""
+        return lead.leader(fabric, self._electors()) == self.me.name
+
     def left(self) -> Seconds:
         """Return how long nobody else can take over."""
         return Seconds(max(0.0, self._until - self._clock.now()))

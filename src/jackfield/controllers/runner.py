@@ -33,6 +33,8 @@ BACKOFF_FIRST = Seconds(0.05)
 BACKOFF_MAX = Seconds(30.0)
 ALONE = Alone()
 OBSERVED = "observed only: the policy forbids to write"
+REWOUND = "Rewound"
+"""The reason of what is waited for when the API server has gone back in time."""
 
 
 class Controller(msgspec.Struct, frozen=True):
@@ -74,7 +76,7 @@ class Runner:
         lead: Lead = ALONE,
     ) -> None:
         self.store = store
-        self._events = Teller(world.cluster, world.clock)
+        self._events = Teller(world.cluster, world.clock, self._unsaid)
         self._lead = lead
         self.hands = Hands(world, store, self.hear, self._refresh, self._events.tell, lead)
         self._patience = Patience(store, self._events.tell)
@@ -90,8 +92,15 @@ class Runner:
         self._unsynced: dict[type[Object], None] = {}
         self.synced = asyncio.Event()
         """All kinds have been told once: from here on decisions are made."""
-        self.listeners: list[Callable[[], None]] = []
-        """Hear that something has changed, whatever it is about."""
+        self.listeners: list[Callable[[tuple[Delta, ...]], None]] = []
+        """Hear of every change, after the store and the controllers."""
+        self.resyncs = 0
+        """How often the safety net looked at everything again."""
+
+    @property
+    def backlog(self) -> int:
+        """How many keys are to be looked at now, or are being."""
+        return sum(len(one) for one in self._dirty.values())
 
     async def run(self, kinds: Mapping[type[Object], Selection]) -> None:
         """Run until cancelled: watch these kinds, every fabric and every host."""
@@ -104,7 +113,7 @@ class Runner:
             if not rewound:
                 return
             # Versions have lost their meaning: nothing that is remembered can be compared with what is told now.
-            again = Waiting("kind/all", "Rewound", f"everything to be told anew; {rewound}")
+            again = Waiting("kind/all", REWOUND, f"everything to be told anew; {rewound}")
             self._recorder.waits(self._world.clock.now(), "watch", (again,))
             self.store.clear()
             self._dirty = {one.name: Dirty(self._world.clock) for one in self._controllers}
@@ -131,6 +140,17 @@ class Runner:
             group.create_task(self._explain(), name="explain")
             group.create_task(self._findings.run(), name="findings")
 
+    # --- how it is
+
+    @property
+    def unsynced(self) -> tuple[str, ...]:
+        """The kinds that the API server has not told of yet."""
+        return tuple(kind.__name__ for kind in self._unsynced)
+
+    def depths(self) -> dict[str, int]:
+        """Return how many keys wait or are worked on, by controller."""
+        return {name: len(dirty) for name, dirty in self._dirty.items()}
+
     # --- hearing
 
     def hear(self, deltas: tuple[Delta, ...]) -> None:
@@ -142,11 +162,17 @@ class Runner:
                 for key in controller.wakes(self.store, policy, delta):
                     dirty.mark(key)
         for listener in self.listeners if deltas else ():
-            listener()
+            listener(deltas)
 
     def sense(self, node: NodeName) -> None:
         """Look at what a node sees; called when the node says that it changed."""
         sense(self.hands, node)
+
+    def _unsaid(self, words: str) -> None:
+        """Hear that an Event may not be written: without this nobody would miss it."""
+        what = f"the API server to take Events; it says: {words}"
+        waiting = Waiting("kind/Event", "Unsaid", what)
+        self._recorder.waits(self._world.clock.now(), "events", (waiting,))
 
     async def _watch(self, kind: type[Object], selection: Selection) -> None:
         """Hear of a kind; a server that does not show it yet, or not to us, is asked again."""
@@ -311,10 +337,16 @@ class Runner:
             self._refresh(fabric)
         self.hear(self.everything())
 
+    def follow(self, policy: Policy) -> None:
+        """Decide by another policy from now on, and look at everything: what was right before need not be any more."""
+        self.store.follow(policy)
+        self.look_again()
+
     async def _repair(self) -> None:
         """A safety net: look at everything again now and then; what it brings about was a lost event."""
         while True:
             await self._world.clock.sleep(self.store.policy.resync_seconds)
+            self.resyncs += 1
             self.look_again()
 
     def everything(self) -> tuple[Delta, ...]:

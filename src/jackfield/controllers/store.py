@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from jackfield.controllers.indexes import Indexes, age
+from jackfield.controllers.indexes import Indexes
 from jackfield.controllers.supply import Supply
-from jackfield.core import naming
+from jackfield.core import naming, quota, room
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import ComposabilityRequest, ComposableResource
 from jackfield.model.fabric import FabricDevice, Inventory, Machine
@@ -66,9 +66,30 @@ class Store:
         self._gone: dict[tuple[type[Object], Key], int] = {}
         self._by = Indexes(self.policy)
         self._facts: dict[NodeName, Facts] = {}
-        self._doubted: dict[FabricName, None] = {}
+        self._doubted: dict[FabricName, bool] = {}
+        """Managers that would show something else by now, and whether they have been asked since."""
         self._asking: dict[FabricName, Seconds] = {}
         self._asked: dict[FabricName, Seconds] = {}
+
+    def follow(self, policy: Policy) -> None:
+        """Know the same as before, as another policy names and counts it."""
+        before, self.policy = self.policy, policy
+        if (before.models, before.namespaces) == (policy.models, policy.namespaces):
+            self._supply.policy = self._by.policy = policy
+            return
+        shown, absent = tuple(self._supply.inventories.values()), self._supply.absent
+        self._supply, self._by = Supply(policy), Indexes(policy)
+        self._supply.absent = absent
+        for inventory in shown:
+            self._supply.see(inventory)
+        touched = dict.fromkeys(self._supply.physical)
+        for kind in self.kinds():
+            for one in self.all(kind):
+                self._by.put_in(one, touched)
+        for device in touched:
+            self._touch(device)
+        for inventory in shown:
+            self._supply.flips(inventory.fabric)
 
     # --- writing
 
@@ -108,11 +129,13 @@ class Store:
 
     def doubt(self, fabric: FabricName) -> None:
         """Take it that a manager would show something else by now."""
-        self._doubted[fabric] = None
+        self._doubted[fabric] = False
 
     def ask(self, fabric: FabricName, at: Seconds) -> None:
         """Take it that a manager is asked for its inventory now."""
         self._asking[fabric] = at
+        if fabric in self._doubted:
+            self._doubted[fabric] = True
         self._supply.absent.ask(fabric)
 
     def see(
@@ -121,7 +144,7 @@ class Store:
         """Take what a fabric's manager shows now; it is current if no doubt came up since it was asked."""
         fabric = inventory.fabric
         self._asked[fabric] = min(inventory.begun, self._asking.get(fabric, LONG_AGO))
-        if current:
+        if current and self._doubted.get(fabric, True):
             self._doubted.pop(fabric, None)
         first = self.inventory(fabric) is None
         undated = inventory if inventory.begun == NEVER else replace(inventory, begun=NEVER)
@@ -197,7 +220,8 @@ class Store:
 
     def ahead(self, fabric: FabricName, claim: ResourceClaim) -> int:
         waiting = (self._by.claims_holding.first(one) for one in self._supply.unordered(fabric))
-        older = sum(one is not None and age(one) < age(claim) for one in waiting)
+        rank = quota.rank(claim, self.policy)
+        older = sum(one is not None and quota.rank(one, self.policy) < rank for one in waiting)
         return self._supply.under_way.count(fabric) + older
 
     def attach_seconds(self, fabric: FabricName) -> Seconds:
@@ -205,6 +229,10 @@ class Store:
 
     def idle(self, fabric: FabricName, model: ModelName) -> tuple[ComposableResource, ...]:
         return self._supply.idle.get((fabric, model))
+
+    def idle_count(self, fabric: FabricName, model: ModelName) -> int:
+        """Return how many devices are idle, however many there are."""
+        return self._supply.idle.count((fabric, model))
 
     def under_way(self, fabric: FabricName) -> tuple[ComposableResource, ...]:
         return self._supply.under_way.get(fabric)
@@ -244,6 +272,11 @@ class Store:
     def published(self, uuid: str) -> tuple[DeviceID, ...]:
         return tuple(dict.fromkeys(self._by.published.get(uuid)))
 
+    def unshown(self, driver: str, node: NodeName) -> tuple[DeviceID, ...]:
+        given = (result.id for claim in self._by.claims_at.get((driver, node)) for result in claim.results)
+        there = dict.fromkeys(one for one in given if one.driver == driver)
+        return tuple(one for one in there if not self._by.slice_with.count(one))
+
     # --- claims and pods
 
     def claim(self, key: Key) -> ResourceClaim | None:
@@ -251,6 +284,9 @@ class Store:
 
     def claims_on(self, node: NodeName) -> tuple[ResourceClaim, ...]:
         return self._by.claims_on.get(node)
+
+    def claims_in(self, namespace: str) -> tuple[ResourceClaim, ...]:
+        return self._by.claims_in.get(namespace)
 
     def claims_holding(self, device: DeviceID) -> tuple[ResourceClaim, ...]:
         return self._by.claims_holding.get(device)
@@ -291,7 +327,12 @@ class Store:
         return self._by.resource_of.first(device)
 
     def resource_with(self, fabric: FabricName, physical: PhysicalID) -> ComposableResource | None:
-        return self._by.resource_with.first((fabric, physical))
+        named = self._by.resource_with.first((fabric, physical))
+        if named is not None:
+            return named
+        # Ids are one manager's words: of those without a name the node says which manager is meant.
+        unnamed = self._by.unnamed.get(physical)
+        return next((one for one in unnamed if self.fabric_of(one.node) == fabric), None)
 
     def resources_on(self, node: NodeName) -> tuple[ComposableResource, ...]:
         return self._by.resources_on.get(node)
@@ -301,6 +342,12 @@ class Store:
 
     def resources_recording(self, claim: Key) -> tuple[ComposableResource, ...]:
         return self._by.recording.get(claim)
+
+    def resources_recorded_in(self, namespace: str) -> tuple[ComposableResource, ...]:
+        return self._by.recorded_in.get(namespace)
+
+    def resource_behind(self, device: DeviceID) -> ComposableResource | None:
+        return self._by.resource_behind(device)
 
     # --- anything, by name
 
@@ -338,6 +385,7 @@ class Store:
                 self._supply.displace(old)
                 if not isinstance(new, ComposableResource) or new.uid != old.uid:
                     self._supply.part(old)
+                    self._outlived(old)
         if new is not None:
             self._by.put_in(new, touched)
         fabrics: dict[FabricName, None] = {}
@@ -347,6 +395,12 @@ class Store:
                 fabrics[fabric] = None
         flips: tuple[SupplyChanged, ...] = tuple(flip for one in fabrics for flip in self._supply.flips(one))
         return (ObjectChanged(old, new), *flips)
+
+    def _outlived(self, gone: ComposableResource) -> None:
+        """Doubt a manager that still shows what a resource had: another process of ours may have had it detached."""
+        fabric = naming.fabric_of(gone.device, self.policy) if gone.device is not None else None
+        if fabric is not None and self.place_of(fabric, gone.status.cdi_device_id) == gone.node:
+            self.doubt(fabric)
 
     def _bury(self, gone: Object) -> None:
         """Remember for a while that it is gone: events from before may still be on their way."""
@@ -358,11 +412,13 @@ class Store:
         resource = self._by.resource_of.first(device)
         held = self._by.claims_holding.count(device) > 0
         if resource is not None:
-            vendors = self.published(resource.status.device_id)
-            in_use = held or any(self._by.claims_holding.count(one) for one in vendors)
+            in_use = held or any(
+                self._by.claims_holding.count(one) for one in room.drivers_names(self, resource)
+            )
             self._supply.place(resource, held=in_use)
             self._supply.seek(resource)
-        self._supply.touch(device, held=held, resource=resource)
+        queued = held and any(quota.admitted(one, self.policy) for one in self._by.claims_holding.get(device))
+        self._supply.touch(device, held=held, queued=queued, resource=resource)
         return naming.fabric_of(device, self.policy)
 
 

@@ -28,7 +28,7 @@ class Supply:
     """What each fabric has to give."""
 
     def __init__(self, policy: Policy) -> None:
-        self._policy = policy
+        self.policy = policy
         self.inventories: dict[FabricName, Inventory] = {}
         self.physical: dict[DeviceID, FabricDevice] = {}
         self.nodes_of: Index[FabricName, NodeName, NodeName] = Index(lambda node: node)
@@ -66,7 +66,7 @@ class Supply:
 
     def free_devices(self, fabric: FabricName, model: ModelName, limit: int) -> tuple[DeviceID, ...]:
         """Return some of the devices, or slots, that nobody has, by name."""
-        inventory, known = self.inventories.get(fabric), self._policy.model(model)
+        inventory, known = self.inventories.get(fabric), self.policy.model(model)
         if inventory is None or known is None or not inventory.traits.chooses_device:
             return tuple(nsmallest(limit, self._free.get((fabric, model), ())))
         taken = self._taken.get((fabric, model), {})
@@ -93,7 +93,7 @@ class Supply:
         inventory = self.inventories.get(fabric)
         if inventory is None:
             return False
-        patience = self._policy.binding_timeout_seconds - self._policy.binding_margin_seconds
+        patience = self.policy.binding_timeout_seconds - self.policy.binding_margin_seconds
         rounds = max(1, int(patience // max(1.0, self.attach_seconds(fabric))))
         return len(self._waiting.get(fabric, ())) >= inventory.traits.jobs * rounds
 
@@ -104,7 +104,7 @@ class Supply:
     def attach_seconds(self, fabric: FabricName) -> Seconds:
         """Return how long an attach takes, as measured."""
         took = [one for _, _, one in self._took.get(fabric, ())[-_MEASURED_MAX:]]
-        return Seconds(median(took)) if took else self._policy.attach_seconds
+        return Seconds(median(took)) if took else self.policy.attach_seconds
 
     # --- writing
 
@@ -133,14 +133,14 @@ class Supply:
 
     def name(self, inventory: Inventory, device: FabricDevice) -> DeviceID | None:
         """Return the DRA name of a device; None where the manager chooses, or the operator does not list it."""
-        model = self._policy.model(device.model)
+        model = self.policy.model(device.model)
         if model is None or inventory.traits.chooses_device:
             return None
         return naming.device(inventory.fabric, model, device.id)
 
-    def touch(self, name: DeviceID, *, held: bool, resource: ComposableResource | None) -> None:
-        """Look again at who has a device."""
-        fabric, model = naming.fabric_of(name, self._policy), naming.model_of(name, self._policy)
+    def touch(self, name: DeviceID, *, held: bool, queued: bool, resource: ComposableResource | None) -> None:
+        """Look again at who has a device; `queued` says whether it is to be attached for whoever holds it."""
+        fabric, model = naming.fabric_of(name, self.policy), naming.model_of(name, self.policy)
         if fabric is None or model is None:
             return
         kind = (fabric, model.cdi_model_name)
@@ -152,15 +152,15 @@ class Supply:
         _put(self._taken.setdefault(kind, {}), name, there=held or resource is not None)
         ordered = resource is not None and not self._shown(fabric, resource)
         _put(self._spoken_for.setdefault(kind, {}), name, there=ordered if resource else held)
-        attaching = resource.state in {ResourceState.NEW, ResourceState.ATTACHING} if resource else held
+        attaching = resource.state in {ResourceState.NEW, ResourceState.ATTACHING} if resource else queued
         _put(self._waiting.setdefault(fabric, {}), name, there=attaching)
-        _put(self._unordered.setdefault(fabric, {}), name, there=held and resource is None)
+        _put(self._unordered.setdefault(fabric, {}), name, there=queued and resource is None)
 
     def place(self, resource: ComposableResource, *, held: bool) -> None:
         """Index a resource by what it is doing; `held` says whether a claim has its device."""
         name = resource.device
-        fabric = naming.fabric_of(name, self._policy) if name else None
-        model = naming.model_of(name, self._policy) if name else None
+        fabric = naming.fabric_of(name, self.policy) if name else None
+        model = naming.model_of(name, self.policy) if name else None
         if fabric is None or model is None:
             return
         self.displace(resource)
@@ -178,8 +178,8 @@ class Supply:
     def displace(self, resource: ComposableResource) -> None:
         """Take a resource out of the indexes."""
         name = resource.device
-        fabric = naming.fabric_of(name, self._policy) if name else None
-        model = naming.model_of(name, self._policy) if name else None
+        fabric = naming.fabric_of(name, self.policy) if name else None
+        model = naming.model_of(name, self.policy) if name else None
         if fabric is None or model is None:
             return
         key, kind = resource.metadata.name, (fabric, model.cdi_model_name)
@@ -195,7 +195,7 @@ class Supply:
         """Return the models of a fabric that ran out, came back, closed or opened since last asked."""
         congested = self.congested(fabric)
         flipped = []
-        for model in self._policy.models:
+        for model in self.policy.models:
             kind = (fabric, model.cdi_model_name)
             now = (self.free(*kind) > 0, self.handing_over.count(kind) > 0, congested)
             if self._told.get(kind, now) != now:
@@ -236,14 +236,14 @@ class Supply:
 
     def part(self, resource: ComposableResource) -> None:
         """Take it that a resource is gone."""
-        fabric = naming.fabric_of(resource.device, self._policy) if resource.device is not None else None
+        fabric = naming.fabric_of(resource.device, self.policy) if resource.device is not None else None
         if fabric is not None:
             self.absent.forget(fabric, resource)
 
     def seek(self, resource: ComposableResource) -> None:
         """Look whether a resource's device is where it should be, as far as its manager has shown anything."""
         name = resource.device
-        fabric = naming.fabric_of(name, self._policy) if name else None
+        fabric = naming.fabric_of(name, self.policy) if name else None
         inventory = self.inventories.get(fabric) if fabric is not None else None
         if name is None or fabric is None or inventory is None:
             return
@@ -259,7 +259,7 @@ class Supply:
 
     def _vanished(self, inventory: Inventory, name: DeviceID) -> bool:
         """Whether there is no such device; where the manager chooses, a name stands for none in particular."""
-        known = not inventory.traits.chooses_device and naming.model_of(name, self._policy) is not None
+        known = not inventory.traits.chooses_device and naming.model_of(name, self.policy) is not None
         return known and name not in self.physical
 
     def _shown(self, fabric: FabricName, resource: ComposableResource) -> bool:

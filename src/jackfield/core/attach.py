@@ -6,7 +6,7 @@ Knows the states of rule 2 and the orders of rules 5, 13, 15 and 16; orders to m
 
 from typing import assert_never
 
-from jackfield.core import evict, guard, naming, quiet, room
+from jackfield.core import evict, guard, naming, quiet, room, takeover
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import (
     RELEASED,
@@ -39,8 +39,12 @@ from jackfield.model.view import Delta, InventoryChanged, ObjectChanged, View
 def decide(view: View, name: str, policy: Policy, now: Seconds) -> Plan:
     """Return the next step of one resource."""
     resource = view.resource(name)
-    if resource is None or resource.device is None or naming.fabric_of(resource.device, policy) is None:
-        return Plan()  # gone, or somebody else's
+    if resource is None:
+        return Plan()
+    if resource.device is None:
+        return takeover.decide(view, resource, policy, now)
+    if naming.fabric_of(resource.device, policy) is None:
+        return Plan()  # of a fabric that is not ours
     match resource.state:
         case ResourceState.NEW:
             return _begin(resource) if not resource.foreign else evict.decide(view, resource, policy, now)
@@ -80,8 +84,8 @@ def _resources(view: View, one: object) -> tuple[str, ...]:
             return (one.metadata.name,)
         case ResourceClaim():
             found = (view.resource_of(result.id) for result in one.results)
-            recording = view.resources_recording(one.key)
-            return tuple(each.metadata.name for each in (*found, *recording) if each is not None)
+            concerned = (*found, *view.resources_recording(one.key), *_leaving(view, one))
+            return tuple(each.metadata.name for each in concerned if each is not None)
         case Node():
             return tuple(each.metadata.name for each in view.resources_on(one.name))
         case Pod() if one.spec.node_name and view.node(one.spec.node_name) is None:
@@ -93,6 +97,19 @@ def _resources(view: View, one: object) -> tuple[str, ...]:
             return tuple(each.metadata.name for each in view.resources_on(one.spec.node_name))
         case _:
             return ()
+
+
+def _leaving(view: View, claim: ResourceClaim) -> tuple[ComposableResource, ...]:
+    """Return what is to leave the claim's node, and may wait for it to give up a device by its driver's name."""
+    drivers = tuple(result.driver for result in claim.results)
+    return tuple(
+        one
+        for one in view.resources_on(claim.node)
+        if one.device is not None
+        and one.device.driver in drivers
+        and not _binds(one)
+        and (one.deleting or one.state is ResourceState.DETACHING)
+    )
 
 
 def order(resource: ComposableResource, policy: Policy, view: View) -> Order:
@@ -137,10 +154,10 @@ def _attach(view: View, resource: ComposableResource, policy: Policy, now: Secon
     if reason and not _must_be_known(view, resource, policy, now):
         return _withdraw(view, resource, policy, now, reason)
     if resource.status.cdi_device_id:
-        return _come_online(view, resource, policy)
+        return _come_online(view, resource, policy, now)
     obstacle = _obstacle(view, resource, policy)
     if obstacle is not None:
-        return Plan(waiting=(obstacle,), again_at=_hope_ends(view, resource, policy))
+        return Plan(waiting=(obstacle,), again_at=_hope_ends(view, resource, policy, now))
     if not _knows_orders(view, resource, policy):
         return quiet.attach(view, resource, order(resource, policy, view), policy, now)
     attach = Attach(
@@ -290,17 +307,18 @@ def _to_blame(view: View, resource: ComposableResource, policy: Policy, now: Sec
     return all(one.device != resource.device or one.at < since for one in known)
 
 
-def _come_online(view: View, resource: ComposableResource, policy: Policy) -> Plan:
+def _come_online(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> Plan:
     """Online needs Visible on this very object (rule 6)."""
     if _seen(view, resource):
         return Plan((_mark(resource, ResourceState.ONLINE, Phase.ONLINE, f"{resource.node} sees it"),))
     waiting = _wait(resource, "Visible", f"{resource.node} to see {resource.status.cdi_device_id}")
-    return Plan(waiting=(waiting,), again_at=_hope_ends(view, resource, policy))
+    return Plan(waiting=(waiting,), again_at=_hope_ends(view, resource, policy, now))
 
 
-def _hope_ends(view: View, resource: ComposableResource, policy: Policy) -> Seconds:
-    """When an attach that nothing is heard of is given up."""
-    return min(_deadline(resource, policy), room.gone_at(view, resource, policy))
+def _hope_ends(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> Seconds:
+    """When an attach that nothing is heard of is given up; one that should be and may not be is looked at meanwhile."""
+    ends = min(_deadline(resource, policy), room.gone_at(view, resource, policy))
+    return ends if ends > now else _soon(policy, now)
 
 
 def _seen(view: View, resource: ComposableResource) -> bool:
@@ -309,9 +327,7 @@ def _seen(view: View, resource: ComposableResource) -> bool:
         return False
     if _binds(resource):
         return holds(resource.status.conditions, VISIBLE)
-    slices = (view.slice_with(name) for name in view.published(resource.status.device_id))
-    # Until its driver looks again, the node it came from may still publish it.
-    return any(one is not None and one.spec.node_name == resource.node for one in slices)
+    return room.shown(view, resource)
 
 
 def _stay(view: View, resource: ComposableResource) -> Plan:
@@ -337,7 +353,7 @@ def _stay(view: View, resource: ComposableResource) -> Plan:
 
 def _users(view: View, resource: ComposableResource) -> tuple[ResourceClaim, ...]:
     """Return the claims that have the device under its vendor's name, where our record does not protect them."""
-    names = () if _binds(resource) else view.published(resource.status.device_id)
+    names = () if _binds(resource) else room.drivers_names(view, resource)
     return tuple(claim for name in names for claim in view.claims_holding(name))
 
 

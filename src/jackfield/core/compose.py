@@ -6,7 +6,7 @@ Must not know how a resource gets its device.
 
 import msgspec
 
-from jackfield.core import naming, placement, room
+from jackfield.core import cause, naming, placement, room
 from jackfield.model.composition import (
     DEVICE,
     FINALIZER,
@@ -67,7 +67,9 @@ def decide(view: View, name: str, policy: Policy, now: Seconds) -> Plan:
         return Plan((keep,))
     by_name = request.scalers
     composed = _named(view, request, policy, now) if by_name else _chosen(view, request, policy, now)
-    actions: list[AnyAction] = [_create(request, policy, *one) for one in composed.create]
+    actions: list[AnyAction] = [
+        cause.written(view, _create(request, policy, *one)) for one in composed.create
+    ]
     actions += [_delete(one, f"{name} does not want it any more") for one in composed.delete]
     actions += _shown(request, _status(view, request, composed))
     amended = f"a change, since {composed.error}" if composed.error else ""

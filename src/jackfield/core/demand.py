@@ -1,15 +1,15 @@
-"""Demand: what the claims allocated to a node may have of it, oldest first.
+"""Demand: what the claims allocated to a node may have of it, by priority and oldest first.
 
-Knows room, coexistence, blame, deadlines and who comes first. Must not know how a claim is served or refused.
+Knows room, quota, coexistence, blame, deadlines and who comes first. Must not know how a claim is served or refused.
 """
 
 import msgspec
 
-from jackfield.core import naming, room
+from jackfield.core import naming, quota, room
 from jackfield.model.claim import ATTEMPTS, DeviceRequestAllocationResult, ResourceClaim
 from jackfield.model.composition import ComposableResource, Wanted
 from jackfield.model.meta import holds
-from jackfield.model.names import DeviceID, NodeName, Seconds, seconds
+from jackfield.model.names import NEVER, DeviceID, NodeName, Seconds, seconds
 from jackfield.model.policy import FAILED, READY, RESCHEDULE, DeviceModel, Policy
 from jackfield.model.view import View
 
@@ -43,7 +43,14 @@ class Refuse(msgspec.Struct, frozen=True):
     """The order that failed, where that is why."""
 
 
-Verdict = Serve | Settled | Refuse
+class Postpone(msgspec.Struct, frozen=True):
+    """The claim has its place, and waits there for its namespace's quota; after `until` it is sent round."""
+
+    what: str
+    until: Seconds = NEVER
+
+
+Verdict = Serve | Settled | Refuse | Postpone
 
 
 class Demand(msgspec.Struct, frozen=True):
@@ -70,7 +77,7 @@ class _Ledger(msgspec.Struct):
 
 
 def on_node(view: View, node: NodeName, policy: Policy, now: Seconds) -> tuple[Demand, ...]:
-    """Return the demand on a node, oldest claim first; a younger one gets what the older ones left."""
+    """Return the demand on a node by priority, oldest claim first; a later one gets what the earlier ones left."""
     ledger = _Ledger(view, node, policy, now, room.strangers(view, node))
     for resource in room.present(view, node):
         model = policy.model(resource.spec.model)
@@ -80,7 +87,16 @@ def on_node(view: View, node: NodeName, policy: Policy, now: Seconds) -> tuple[D
             ledger.taken[resource.device] = model
         else:
             ledger.others += 1
-    return tuple(_demand(ledger, claim) for claim in view.claims_on(node))
+    return tuple(_demand(ledger, claim) for claim in _in_turn(view, node, policy))
+
+
+def _in_turn(view: View, node: NodeName, policy: Policy) -> tuple[ResourceClaim, ...]:
+    """Return who is judged first: what was ordered for a claim is not taken from it for one that came later."""
+    claims = view.claims_on(node)
+    if not policy.namespaces:
+        return claims
+    ordered = {wanted.claim for one in view.requests_on(node) if one.scalers for wanted in one.wanted}
+    return tuple(sorted(claims, key=lambda one: (one.key not in ordered, quota.rank(one, policy))))
 
 
 def _demand(ledger: _Ledger, claim: ResourceClaim) -> Demand:
@@ -133,7 +149,7 @@ def _judge(ledger: _Ledger, claim: ResourceClaim, wants: tuple[Want, ...]) -> Ve
         )
         if refused is not None:
             return refused
-    return _fit(ledger, wants) or Serve()
+    return _admission(ledger, claim, wants) or _fit(ledger, wants) or Serve()
 
 
 def _all_there(ledger: _Ledger, wants: tuple[Want, ...]) -> bool:
@@ -213,6 +229,23 @@ def _used_by_driver(view: View, want: Want) -> Refuse | None:
             text = f"{want.device.device} serves claim {user.key} as {name}"
             return Refuse(RESCHEDULE, want.device, text)
     return None
+
+
+def _admission(ledger: _Ledger, claim: ResourceClaim, wants: tuple[Want, ...]) -> Refuse | Postpone | None:
+    """Nothing is ordered beyond a quota; who waits for it keeps a device from others, so it does not wait long."""
+    if quota.admitted(claim, ledger.policy):
+        return None
+    beyond = quota.beyond(ledger.view, claim, ledger.policy)
+    if beyond is None:
+        return Postpone(f"its place in the quota of namespace {claim.metadata.namespace}")
+    if beyond.ever:
+        return Refuse(FAILED, wants[0].device, beyond.words)
+    policy = ledger.policy
+    patience = min(policy.quota_wait_seconds, policy.binding_timeout_seconds - policy.binding_margin_seconds)
+    until = Seconds(_allocated_at(claim) + patience)
+    if ledger.now >= until:
+        return Refuse(RESCHEDULE, wants[0].device, beyond.words)
+    return Postpone(f"the quota of its namespace: {beyond.words}", until)
 
 
 def _fit(ledger: _Ledger, wants: tuple[Want, ...]) -> Refuse | None:

@@ -195,7 +195,9 @@ def _adopted(site: Site) -> Iterator[Finding]:
     """What was found: a request owns what it asked for, and nobody asked for this."""
     for one in site.view.resources_on(site.node):
         ours = one.device is not None and not one.foreign and one.state in _STANDING
-        if not ours or one.metadata.owner_references or not one.status.cdi_device_id:
+        request = site.view.request(one.request)
+        asked = one.metadata.owner_references or (request is not None and not request.scalers)
+        if not ours or asked or not one.status.cdi_device_id:
             continue
         order = f" by order {one.order}" if ORDER in one.metadata.annotations else ""
         what = (
@@ -272,7 +274,7 @@ def _mark(site: Site, resource: ComposableResource) -> MarkMissing | None:
     gone = site.now >= room.gone_at(site.view, resource, site.policy)
     back = any(one.id == resource.status.cdi_device_id for one in site.view.attached(site.node))
     known = holds(resource.status.conditions, MISSING)
-    if not (gone if not known else back):
+    if not (gone if not known else back and not gone):  # one that came back for somebody else is still gone
         return None
     because = _whereabouts(site, resource) if gone else f"its manager shows it on {resource.node} again"
     return MarkMissing(

@@ -77,7 +77,8 @@ def _users(view: View, resource: ComposableResource, device: FabricDevice) -> tu
         for claim in view.claims_holding(resource.device)
         if holds(claim.conditions(resource.device), READY)
     )
-    theirs = (claim for name in view.published(device.serial) for claim in view.claims_holding(name))
+    names = view.published(device.serial) or view.unshown(resource.device.driver, resource.node)
+    theirs = (claim for name in names for claim in view.claims_holding(name))
     return (*ready, *theirs)
 
 

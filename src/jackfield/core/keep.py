@@ -6,7 +6,7 @@ Knows hold time, spares, minimum per node, and that idle devices make room. Must
 import msgspec
 
 from jackfield.core import demand, naming, room
-from jackfield.core.demand import Demand, Refuse, Serve, Settled, Want
+from jackfield.core.demand import Demand, Postpone, Refuse, Serve, Settled, Want
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import ComposableResource, Wanted
 from jackfield.model.names import NEVER, DeviceID, Key, NodeName, Seconds
@@ -109,7 +109,7 @@ def _turned_down(site: Site, claim: ResourceClaim) -> bool:
     """Whether a claim on another node is not served there: then nothing needs to come, and a warm device stays."""
     demands = demand.on_node(site.view, claim.node, site.policy, site.now)
     verdict = next((one.verdict for one in demands if one.claim.key == claim.key), None)
-    return isinstance(verdict, Refuse) or (isinstance(verdict, Settled) and not verdict.ready)
+    return isinstance(verdict, Refuse | Postpone) or (isinstance(verdict, Settled) and not verdict.ready)
 
 
 def _warm(site: Site, model: DeviceModel, there: list[ComposableResource], claimed: int) -> tuple[str, ...]:

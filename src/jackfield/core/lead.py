@@ -4,6 +4,7 @@ Knows rendezvous hashing and to which fabric each key belongs. Must not know how
 """
 
 import hashlib
+from functools import lru_cache
 
 import msgspec
 
@@ -35,6 +36,7 @@ def leader(fabric: FabricName, names: tuple[str, ...]) -> str:
     return max(names, key=lambda name: (_score(fabric, name), name), default="")
 
 
+@lru_cache(maxsize=4096)  # asked for every key that is looked at, of few fabrics and replicas
 def _score(fabric: FabricName, name: str) -> bytes:
     return hashlib.sha256(f"{fabric}\n{name}".encode()).digest()
 
@@ -49,9 +51,14 @@ def of_slice(view: View, policy: Policy, key: SliceKey) -> FabricName:
 
 
 def of_node(view: View, policy: Policy, node: NodeName) -> FabricName:
-    """Return the fabric that a node is a machine of."""
-    del policy
-    return view.fabric_of(node) or NO_FABRIC
+    """Return the fabric that a node is a machine of; as long as its manager has not shown it to us, its label says so.
+
+    Another replica may have been shown it before us: were it nobody's until then, we would both lead it.
+    """
+    shown = view.fabric_of(node)
+    found = view.node(node) if shown is None else None
+    labels = found.metadata.labels if found is not None else {}
+    return shown or FabricName(labels.get(policy.fabric_label(), NO_FABRIC))
 
 
 def of_claim(view: View, policy: Policy, key: Key) -> FabricName:

@@ -32,9 +32,9 @@ LIFE = (
     ),
     Step(
         Phase.WANTED,
-        ("scale.decide",),
-        ("PutRequest", "CountAttempt"),
-        "a ComposabilityRequest, annotated with claim and device",
+        ("quota.decide", "scale.decide"),
+        ("SetCondition", "PutRequest", "CountAttempt"),
+        "FabricDeviceAdmitted, where there is a quota; a ComposabilityRequest, annotated with claim and device",
     ),
     Step(
         Phase.COMPOSED,
@@ -45,7 +45,7 @@ LIFE = (
     Step(
         Phase.ATTACHING,
         ("attach.decide",),
-        ("MarkState", "Attach", "Adopt", "Blame"),
+        ("MarkState", "Attach", "Adopt", "TakeOver", "Blame"),
         "state Attaching; the order's id is the resource's uid",
     ),
     Step(

@@ -7,7 +7,8 @@ import hashlib
 import re
 
 from jackfield.model.names import DeviceID, FabricName, NodeName, PhysicalID
-from jackfield.model.policy import DRIVER, DeviceModel, Policy
+from jackfield.model.policy import DRIVER, READY, DeviceModel, Policy
+from jackfield.model.slice import ResourceSlice
 
 _LABEL_MAX = 63
 _DIGEST_LENGTH = 12
@@ -61,6 +62,16 @@ def slice_index(name: str) -> int:
     """Return the index in a slice's name; -1 for what is no name of ours."""
     head = name.partition("-")[0]
     return int(head, 16) if head and all(letter in "0123456789abcdef" for letter in head) else -1
+
+
+def forsaken(one: ResourceSlice) -> FabricName | None:
+    """Return the fabric of a slice that we wrote, whatever the policy knows of it now; None for others' slices."""
+    driver, pool_name, name = one.spec.driver, one.spec.pool.name, one.metadata.name
+    if not one.spec.devices or any(READY not in entry.binding_conditions for entry in one.spec.devices):
+        return None
+    if name != slice_name(driver, pool_name, slice_index(name)):
+        return None
+    return FabricName(pool_name if driver == DRIVER else pool_name.rpartition("-fabric")[2])
 
 
 def fabric_of(name: DeviceID, policy: Policy) -> FabricName | None:

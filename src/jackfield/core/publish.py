@@ -247,12 +247,14 @@ def _decide_pool(view: View, key: SliceKey, policy: Policy, now: Seconds) -> Pla
     """Find a slice for every device that has none; entries never move between slices."""
     inventory = view.inventory(key.fabric)
     assert inventory is not None
-    current = view.slices(key.driver, key.pool)
+    shown = view.slices(key.driver, key.pool)
+    # CoHDI's own slices of the pool are outlived: to a scheduler only the newest generation counts.
+    current = tuple(one for one in shown if naming.slice_index(one.metadata.name) >= 0)
     members = _members(view, key, policy, inventory)
     listed = dict.fromkeys(entry.name for one in current for entry in one.spec.devices)
     gone = [one for one in listed if one not in members and not _held(view, key, one)]
     added = [one for one in members if one not in listed]
-    generation = max((one.spec.pool.generation for one in current), default=0)
+    generation = max((one.spec.pool.generation for one in shown), default=0)
     pool = ResourcePool(key.pool, generation, len(current))
     # Else somebody deleted a slice, or we were cut short.
     whole = all(one.spec.pool == pool for one in current)
@@ -482,7 +484,7 @@ def _slice_keys(one: ResourceSlice, policy: Policy, *indexes: int) -> tuple[Slic
     driver, pool = one.spec.driver, one.spec.pool.name
     devices = (DeviceID(driver, pool, f"{model.k8s_device_name}-") for model in policy.models)
     fabrics = (naming.fabric_of(device, policy) for device in devices)
-    fabric = next((found for found in fabrics if found is not None), None)
+    fabric = next((found for found in fabrics if found is not None), None) or naming.forsaken(one)
     return tuple(SliceKey(fabric, driver, pool, index) for index in indexes) if fabric is not None else ()
 
 

@@ -10,7 +10,7 @@ from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import ComposabilityRequest, ComposableResource, ResourceState
 from jackfield.model.fabric import FabricDevice
 from jackfield.model.lease import Lease
-from jackfield.model.names import NEVER, DeviceID, ModelName, NodeName, Seconds, seconds
+from jackfield.model.names import NEVER, DeviceID, FabricName, ModelName, NodeName, Seconds, seconds
 from jackfield.model.node import HEARTBEATS, OPT_OUT, Node
 from jackfield.model.plan import LabelNode, Phase, Plan
 from jackfield.model.policy import READY, DeviceModel, Policy
@@ -34,6 +34,8 @@ def decide(view: View, node: NodeName, policy: Policy, now: Seconds) -> Plan:
     found = view.node(node)
     if found is None:
         return Plan()
+    if _unheard(view, found, policy):
+        return Plan(again_at=Seconds(now + policy.inventory_seconds))
     wanted = _labels(view, found, policy, now)
     changed = {key: value for key, value in wanted.items() if found.metadata.labels.get(key) != value}
     again_at = _silent_at(view, node, policy, now)
@@ -168,10 +170,35 @@ def holders(view: View, resource: ComposableResource) -> tuple[ResourceClaim, ..
 def names_of(view: View, resource: ComposableResource) -> tuple[DeviceID, ...]:
     """Return all names under which a claim may hold the resource's device."""
     ours = (resource.device,) if resource.device is not None else ()
-    return (*ours, *view.published(resource.status.device_id))
+    return (*ours, *drivers_names(view, resource))
+
+
+def drivers_names(view: View, resource: ComposableResource) -> tuple[DeviceID, ...]:
+    """Return the names under which claims may have the device from another driver, which publishes it on its node.
+
+    A kubelet that starts, or that has missed the driver for a while, deletes the driver's slices, while pods go on
+    using what was in them. Then any device may be meant that a claim has there and that nobody shows.
+    """
+    names = view.published(resource.status.device_id)
+    if resource.device is None or shown(view, resource):
+        return names
+    return (*names, *view.unshown(resource.device.driver, resource.node))
+
+
+def shown(view: View, resource: ComposableResource) -> bool:
+    """Return whether a driver on the resource's own node publishes its device."""
+    slices = (view.slice_with(name) for name in view.published(resource.status.device_id))
+    # Until its driver looks again, the node that it came from may still publish it.
+    return any(one is not None and one.spec.node_name == resource.node for one in slices)
 
 
 # --- inside
+
+
+def _unheard(view: View, node: Node, policy: Policy) -> bool:
+    """Whether the manager of the fabric that a node is labelled with has shown nothing yet: its labels may be right."""
+    label = FabricName(node.metadata.labels.get(policy.fabric_label(), ""))
+    return bool(label) and view.fabric_of(node.name) is None and view.inventory(label) is None
 
 
 def _labels(view: View, node: Node, policy: Policy, now: Seconds) -> dict[str, str | None]:

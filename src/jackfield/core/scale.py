@@ -10,7 +10,7 @@ from typing import assert_never
 import msgspec
 
 from jackfield.core import demand, keep, naming, room, surplus
-from jackfield.core.demand import Demand, Refuse, Serve, Settled, Want
+from jackfield.core.demand import Demand, Postpone, Refuse, Serve, Settled, Want
 from jackfield.core.keep import NOBODY, Kept, Site
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import (
@@ -116,6 +116,8 @@ def _answer(view: View, wish: Demand, policy: Policy, now: Seconds) -> Plan:
             return _bereft(view, wish, policy, now) if ready else Plan()
         case Refuse() as refused:
             return _refuse(wish, refused)
+        case Postpone(what=what, until=until):
+            return Plan(waiting=(_wait(wish.claim, "Quota", what),), again_at=until)
         case Serve():
             return _serve(view, wish, policy, now)
         case _ as never:

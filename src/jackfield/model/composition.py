@@ -6,6 +6,7 @@ conditions. Must not know when a state is entered or left.
 
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import lru_cache
 from typing import ClassVar
 
 import msgspec
@@ -43,11 +44,13 @@ CLAIM = "jackfield.dev/claim"
 HOLDER = "jackfield.dev/holder"
 """Annotation of a resource: the uid of the claim it is prepared for, written by the node."""
 SENT = "jackfield.dev/sent"
-"""Annotation of a resource: what was last asked of a manager without order ids, and when, `attach TIME`."""
+"""Annotation of a resource: what was last asked of a manager without order ids, and by when: `attach TIME`."""
 ORDER = "jackfield.dev/order"
 """Annotation of a resource that was found attached: the order that its manager knows it by."""
 FOREIGN = "jackfield.dev/foreign"
 """Annotation of a resource: the device, by its manager's name, that somebody else attached and the policy wants off."""
+CAUSE = "jackfield.dev/cause"
+"""Annotation of a resource: the uid of the claim that it was made for, which is the id of its story in every log."""
 DEVICES = "jackfield.dev/devices"
 """Annotation of a scaler's request: the devices it wants, `driver/pool/device=namespace/name`, by line."""
 
@@ -277,11 +280,12 @@ class ComposableResource(Object, frozen=True, gc=False, kw_only=True):
 
     @property
     def sent(self) -> tuple[str, Seconds]:
-        """What was last asked of a manager without order ids, and when; before all time if nothing was."""
+        """What was last asked of a manager without order ids, and by when; before all time if nothing was."""
         verb, _, at = self.metadata.annotations.get(SENT, "").partition(" ")
         return verb, seconds(Time(at))
 
 
+@lru_cache(maxsize=65_536)  # a resource's device is asked for in every decision about it
 def device_id(text: str) -> DeviceID | None:
     """Return the device that `driver/pool/device` spells (pool names may have slashes), or None."""
     driver, _, rest = text.partition("/")

@@ -29,6 +29,7 @@ from jackfield.model.names import (
     Version,
 )
 from jackfield.model.node import Node
+from jackfield.model.policy import ADMITTED
 from jackfield.model.slice import ResourceSlice
 from jackfield.model.taint import DeviceTaintRule
 
@@ -134,6 +135,11 @@ class SetCondition(Action, frozen=True, kw_only=True):
     type: str
     message: str
 
+    @property
+    def manager(self) -> str:
+        """As whom it is written: one for each pool, and one for admissions, so that no condition wipes another."""
+        return f"jackfield/{'quota' if self.type == ADMITTED else self.devices[0].pool}"
+
 
 class CountAttempt(Action, frozen=True, kw_only=True):
     """Remember on the claim, by version, that this order for it came to nothing."""
@@ -233,6 +239,16 @@ class Adopt(Action, frozen=True, kw_only=True):
     version: Version
     device: PhysicalID
     serial: str = ""
+
+
+class TakeOver(Action, frozen=True, kw_only=True):
+    """Give a resource that CoHDI's operator began the name of its device: from then on it is one of ours."""
+
+    resource: str
+    version: Version
+    device: DeviceID
+    sent: str = ""
+    """What its operator may have asked of the manager last, as `SENT` spells it; empty if that is known."""
 
 
 class Detach(Action, frozen=True, kw_only=True):
@@ -378,6 +394,7 @@ AnyAction = (
     | MarkState
     | Attach
     | Adopt
+    | TakeOver
     | Detach
     | PutTaint
     | DropTaint

@@ -140,6 +140,9 @@ class View(Protocol):
     def published(self, uuid: str) -> tuple[DeviceID, ...]:
         """Devices that drivers on nodes publish with this uuid; ours are not among them."""
 
+    def unshown(self, driver: str, node: NodeName) -> tuple[DeviceID, ...]:
+        """Devices that claims have on the node by the driver's own names, and that no slice shows."""
+
     # --- claims and pods
 
     def claim(self, key: Key) -> ResourceClaim | None:
@@ -147,6 +150,9 @@ class View(Protocol):
 
     def claims_on(self, node: NodeName) -> tuple[ResourceClaim, ...]:
         """Claims allocated to the node that hold a device of a fabric, oldest allocation first."""
+
+    def claims_in(self, namespace: str) -> tuple[ResourceClaim, ...]:
+        """Claims of the namespace that are allocated a device of any driver, oldest allocation first."""
 
     def claims_holding(self, device: DeviceID) -> tuple[ResourceClaim, ...]:
         """Claims the device is allocated to (more than one if an answer got lost), oldest first."""
@@ -197,6 +203,12 @@ class View(Protocol):
 
     def resources_recording(self, claim: Key) -> tuple[ComposableResource, ...]:
         """Resources whose record names the claim, by name."""
+
+    def resources_recorded_in(self, namespace: str) -> tuple[ComposableResource, ...]:
+        """Resources whose record names a claim of the namespace, by name."""
+
+    def resource_behind(self, device: DeviceID) -> ComposableResource | None:
+        """The resource whose device a driver on its node publishes under this name."""
 
     def idle(self, fabric: FabricName, model: ModelName) -> tuple[ComposableResource, ...]:
         """Online resources that nobody holds, records or prepared, least recently used first."""

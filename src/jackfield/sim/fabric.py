@@ -13,6 +13,7 @@ import msgspec
 from jackfield.model.fabric import Inventory, Order, Progress
 from jackfield.model.names import NEVER, FabricName, OrderID, Seconds
 from jackfield.ports import PortError, Retry
+from jackfield.sim.loop import world
 from jackfield.sim.manager import Manager
 
 T = TypeVar("T")
@@ -77,25 +78,30 @@ class NoFaults:
 class SimFabric:
     """One process's line to a manager. Several may share one manager; what it knows survives them."""
 
-    def __init__(self, manager: Manager, faults: Faults | None = None) -> None:
+    def __init__(self, manager: Manager, faults: Faults | None = None, by: str = "jackfield") -> None:
         self._manager = manager
+        self._by = by
         self._clock = manager.clock
         self._faults = faults or NoFaults()
         self._under_way: dict[int, asyncio.Task[None]] = {}
         self._sent = 0
+        self._dead = False
 
     async def inventory(self) -> Inventory:
         """Return what the manager shows."""
+        self._live()
         fate = self._fate(Verb.INVENTORY, OrderID(""))
         return await self._call(fate, self._manager.inventory)
 
     async def attach(self, order: Order) -> Progress:
         """Ask the manager to attach, or how far it is."""
+        self._tell(Verb.ATTACH, order)
         fate, sent = self._fate(Verb.ATTACH, order.id), self._clock.now()
         return await self._call(fate, lambda: self._manager.attach(order, sent, wrong=fate.wrong))
 
     async def detach(self, order: Order) -> Progress:
         """Ask the manager to take back, or how far it is."""
+        self._tell(Verb.DETACH, order)
         fate, sent = self._fate(Verb.DETACH, order.id), self._clock.now()
         return await self._call(fate, lambda: self._manager.detach(order, sent))
 
@@ -109,6 +115,19 @@ class SimFabric:
         """Cut the line: what is still on its way does not arrive."""
         for task in tuple(self._under_way.values()):
             task.cancel()
+
+    def kill(self) -> None:
+        """Take the line away: whoever uses it from now on ends as if cancelled. What was sent arrives all the same."""
+        self._dead = True
+
+    def _live(self) -> None:
+        if self._dead:
+            raise asyncio.CancelledError
+
+    def _tell(self, verb: Verb, order: Order) -> None:
+        self._live()
+        for listener in self._manager.asked:
+            listener(self._by, verb, order)
 
     def _fate(self, verb: Verb, order: OrderID) -> Fate:
         return self._faults.fate(Call(self._clock.now(), self._manager.name, verb, order))
@@ -139,7 +158,9 @@ class SimFabric:
         if delay >= self._manager.call_timeout:
             return
         self._sent += 1
-        task = asyncio.get_running_loop().create_task(self._deliver(delay, execute, self._sent))
+        task = asyncio.get_running_loop().create_task(
+            self._deliver(delay, execute, self._sent), context=world()
+        )
         self._under_way[self._sent] = task
 
     async def _deliver(self, delay: Seconds, execute: Callable[[], object], number: int) -> None:

@@ -15,6 +15,7 @@ from typing import Protocol, Self, runtime_checkable
 from jackfield.cluster.insist import insist
 from jackfield.cluster.nodes.kubelet import KubeletCluster, Kubelets, KubeletSettings
 from jackfield.cluster.nodes.machines import Machines, MachineSettings
+from jackfield.cluster.nodes.prepared import Checkpoint
 from jackfield.cluster.nodes.prepared import Plugin as KubeletPlugin
 from jackfield.controllers import app
 from jackfield.controllers.plugin import Plugin
@@ -23,13 +24,14 @@ from jackfield.controllers.store import Store
 from jackfield.model.claim import CELDeviceSelector, DeviceSelector
 from jackfield.model.fabric import Machine
 from jackfield.model.meta import ObjectMeta
-from jackfield.model.names import DeviceID, FabricName, NodeName, Seconds
+from jackfield.model.names import DeviceID, FabricName, Key, NodeName, Seconds, Uid
 from jackfield.model.node import Node, NodeAddress, NodeSpec, NodeStatus, NodeSystemInfo
 from jackfield.model.policy import DRIVER
 from jackfield.model.slice import DeviceClass, DeviceClassSpec
 from jackfield.ports import Clock, Conflict, Fabric, World
 from jackfield.sim.chance import Chance, Distribution
 from jackfield.sim.host import SimHost
+from jackfield.sim.loop import world
 from jackfield.sim.manager import Manager
 from jackfield.sim.mirror import Mirror
 from jackfield.sim.pool import Movement, Pool
@@ -46,6 +48,8 @@ SIMULATED = NodeSystemInfo(
     container_runtime_version="jackfield://none",
 )
 """What a simulated node says it runs on."""
+REPAIR_AGAIN = Seconds(1.0)
+"""When a plugin that cannot come up tries again."""
 ADDITIONS_MAX = 16
 """Nodes that are added to a real API side by side."""
 
@@ -111,16 +115,26 @@ class Hardware:
         kubelet = KubeletSettings(
             start=lambda _: start(), stop=lambda _: stop(), up=self.machines.up, ours=_ours
         )
-        self.kubelets = Kubelets(self._client("kubelet"), self.clock, self._plugins_of, kubelet)
+        self._kubelet = kubelet
+        self._kubelets_disk = Checkpoint()
+        self._make_kubelets()
+
+    def _make_kubelets(self) -> None:
+        self._kubelet_client = self._client("kubelet")
+        self.kubelets = Kubelets(
+            self._kubelet_client, self.clock, self._plugins_of, self._kubelet, self._kubelets_disk
+        )
 
     def _make_plugins(self) -> None:
         """One runner serves the plugins of all nodes: each hears only of what is for its own."""
         self.node_client = self._client("jackfield-node")
-        world = World(self.node_client, self.clock, {}, self.hosts)
-        self.nodes = Runner(world, Store(self.setting.policy), app.NODE, self._recorder)
-        for node in self.hosts:
-            self._plugins[node][DRIVER] = Plugin(node, world, self.nodes, self._recorder)
-        self._node_world = world
+        site = World(self.node_client, self.clock, {}, self.hosts)
+        self.nodes = Runner(site, Store(self.setting.policy), app.NODE, self._recorder)
+        self._node_world = site
+
+    def _plugin(self, node: NodeName, host: SimHost, *, repaired: bool) -> "NodePlugin":
+        plugin = Plugin(node, self._node_world, self.nodes, self._recorder)
+        return NodePlugin(plugin, host, self.nodes, repaired=repaired)
 
     def _drawn(self, distribution: Distribution, name: str) -> "Drawn":
         return Drawn(distribution, self._chance.branch(name))
@@ -140,7 +154,7 @@ class Hardware:
                 if isinstance(pool, Mirror):
                     self._start(pool.run())
             self._start(self.machines.run())
-            self._start(self.kubelets.run())
+            self._kubelets_task = self._task(self.kubelets.run())
             self._plugins_task = self._task(self.nodes.run(app.NODE_KINDS))
             self._running = stack.pop_all()
         return self
@@ -161,7 +175,7 @@ class Hardware:
             host.stop()
 
     def _task(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        task = self._group.create_task(work)
+        task = self._group.create_task(work, context=world())
         self._tasks[task] = None
         task.add_done_callback(self._tasks.pop)
         return task
@@ -176,6 +190,18 @@ class Hardware:
         self._plugins_task.cancel()
         self._make_plugins()
         self._plugins_task = self._task(self.nodes.run(app.NODE_KINDS))
+        for node, host in self.hosts.items():
+            plugin = self._plugin(node, host, repaired=False)
+            self._plugins[node][DRIVER] = plugin
+            self._start(plugin.repair(self.clock))
+
+    def restart_kubelets(self) -> None:
+        """Kill the kubelets of all nodes; what they remember on disk stays."""
+        if isinstance(self._kubelet_client, Mortal):
+            self._kubelet_client.kill()
+        self._kubelets_task.cancel()
+        self._make_kubelets()
+        self._kubelets_task = self._task(self.kubelets.run())
 
     # --- nodes
 
@@ -232,7 +258,7 @@ class Hardware:
         pool.listen(node, host.moved)
         pool.listen(node, self._moved)
         host.listen(lambda: self._sensed(node, nodes.fabric))
-        self._plugins[node][DRIVER] = Plugin(node, self._node_world, self.nodes, self._recorder)
+        self._plugins[node][DRIVER] = self._plugin(node, host, repaired=True)
         for model in self.setting.policy.models:
             if not model.binds:
                 self._vendor(node, model.driver_name, ())
@@ -276,6 +302,47 @@ class Hardware:
             self._vendors[node][name] = known
             self._plugins[node][name] = known
         return known
+
+
+class NodePlugin:
+    """Our plugin as the kubelet reaches it: one that dies under a call has not answered it.
+
+    In a later life, before anything else, it has the resources' holders agree with its checkpoint.
+    """
+
+    def __init__(self, plugin: Plugin, host: SimHost, runner: Runner, *, repaired: bool) -> None:
+        self._plugin = plugin
+        self._host = host
+        self._runner = runner
+        self._repaired = repaired
+
+    async def prepare(self, claim: Key, uid: Uid) -> str:
+        """Prepare the claim's devices; return what stands in the way."""
+        return await self._answered(self._plugin.prepare, claim, uid)
+
+    async def unprepare(self, claim: Key, uid: Uid) -> str:
+        """Undo it; return what stands in the way."""
+        return await self._answered(self._plugin.unprepare, claim, uid)
+
+    async def _answered(
+        self, call: Callable[[Key, Uid], Coroutine[None, None, str]], claim: Key, uid: Uid
+    ) -> str:
+        if not self._repaired:
+            return "the plugin is starting"
+        try:
+            return await call(claim, uid)
+        except asyncio.CancelledError:
+            caller = asyncio.current_task()
+            if caller is not None and caller.cancelling():
+                raise
+            return "the plugin went away"
+
+    async def repair(self, clock: Clock) -> None:
+        """Come up."""
+        await self._runner.synced.wait()
+        while await self._plugin.repair(sound=self._host.sound):
+            await clock.sleep(REPAIR_AGAIN)
+        self._host.sound = self._repaired = True
 
 
 class Drawn:

@@ -9,9 +9,10 @@ from collections.abc import Callable
 import msgspec
 
 from jackfield.model.fabric import FabricDevice
-from jackfield.model.names import NodeName, PhysicalID, Seconds, Uid
+from jackfield.model.names import LONG_AGO, NodeName, PhysicalID, Seconds, Uid
 from jackfield.ports import Clock, Prepared, Refused, Seen
 from jackfield.sim.chance import Chance, Distribution, Fixed
+from jackfield.sim.loop import world
 from jackfield.sim.pool import Movement
 
 FIRST_BUS = 0x10
@@ -42,6 +43,13 @@ class SimHost:
         self._linked: dict[PhysicalID, None] = {}  # those whose link is up: a rescan finds them
         self._seen: dict[PhysicalID, Seen] = {}
         self._prepared: dict[tuple[Uid, PhysicalID], Prepared] = {}
+        self._in_use: dict[tuple[Uid, PhysicalID], None] = {}  # whatever the checkpoint says
+        self.sound = True
+        """Whether the checkpoint is whole; who has read one that is not says so once, and writes a new one."""
+        self.blind_until = LONG_AGO
+        """Until then nothing more comes into sight."""
+        self.clinging_until = LONG_AGO
+        """Until then somebody has every device open."""
         self._coming: dict[PhysicalID, asyncio.Task[None]] = {}
         self._listeners: list[Callable[[], None]] = []
 
@@ -64,10 +72,12 @@ class SimHost:
     def _expect(self, device: PhysicalID, *, by_itself: bool) -> None:
         if device not in self._spec.blind_to:
             coming = self._come(device, by_itself=by_itself)
-            self._coming[device] = asyncio.get_running_loop().create_task(coming)
+            self._coming[device] = asyncio.get_running_loop().create_task(coming, context=world())
 
     async def _come(self, device: PhysicalID, *, by_itself: bool) -> None:
         await self._clock.sleep(self._spec.hotplug.draw(self._chance.generator))
+        while self._clock.now() < self.blind_until:
+            await self._clock.sleep(Seconds(self.blind_until - self._clock.now()))
         del self._coming[device]
         self._linked[device] = None
         if by_itself:
@@ -76,7 +86,7 @@ class SimHost:
 
     def _pull(self, movement: Movement) -> None:
         device = movement.device.id
-        used = any(prepared.physical == device for prepared in self._prepared.values())
+        used = any(physical == device for _, physical in self._in_use)
         if used and device in self._seen:
             self.pulled_in_use.append(movement)
         self._plugged.pop(device, None)
@@ -100,6 +110,18 @@ class SimHost:
             self._unlink(device)
             self._expect(device, by_itself=True)  # at boot the whole bus is scanned
         self._tell()
+
+    def damage(self) -> None:
+        """Lose the checkpoint; whatever runs goes on."""
+        self._prepared.clear()
+        self.sound = False
+        self._tell()
+
+    def scrap(self) -> None:
+        """Take the machine away for good: nothing on it uses anything any more."""
+        self.stop()
+        self._in_use.clear()
+        self._prepared.clear()
 
     def stop(self) -> None:
         """Cut the power: nothing comes into sight any more."""
@@ -138,6 +160,8 @@ class SimHost:
         holders = [str(one.claim) for one in self._prepared.values() if one.physical == device]
         if holders and not force:
             raise Refused(f"device {device} is prepared for {', '.join(holders)}")
+        if self._clock.now() < self.clinging_until and not force:
+            raise Refused(f"device {device} is open in nvidia-persistenced")
         if self._seen.pop(device, None) is not None:
             self._tell()
 
@@ -146,7 +170,9 @@ class SimHost:
         before = tuple(self._prepared.items())
         if prepared is not None:
             self._prepared[uid, prepared.physical] = prepared
+            self._in_use[uid, prepared.physical] = None
         else:
+            self._in_use = {key: None for key in self._in_use if key[0] != uid}
             self._prepared = {key: value for key, value in before if key[0] != uid}
         if tuple(self._prepared.items()) != before:
             self._tell()

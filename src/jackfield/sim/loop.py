@@ -10,7 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import closing
-from contextvars import Context
+from contextvars import Context, ContextVar, copy_context
 from math import inf
 from typing import Never, TypeVar
 
@@ -54,6 +54,61 @@ class _Task(asyncio.Task[T]):
 
 def _nothing() -> None:
     """Do nothing: the hook of a loop that nobody looks at."""
+
+
+class Process:
+    """Tasks that stand still and go on together, as the tasks of a program do that is sent a signal.
+
+    Whatever is started in its context belongs to it, and what that starts in turn.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._held: list[asyncio.Handle] | None = None
+        self._context = copy_context()
+        self._context.run(PROCESS.set, self)
+
+    def context(self) -> Context:
+        """Return a context for one more task of this process."""
+        return self._context.copy()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it stands still."""
+        return self._held is not None
+
+    def stop(self) -> None:
+        """Let nothing of it run; what it would have done is kept."""
+        if self._held is None:
+            self._held = []
+
+    def go_on(self) -> None:
+        """Let it go on where it stood: all that happened meanwhile, it hears of now."""
+        held, self._held = self._held, None
+        for handle in held or ():
+            _ready_again(handle)
+
+    def holds(self, handle: asyncio.Handle) -> bool:
+        """Keep a callback back if the process stands still; return whether it does."""
+        if self._held is None:
+            return False
+        self._held.append(handle)
+        return True
+
+
+PROCESS: ContextVar[Process | None] = ContextVar("process", default=None)
+"""The process that runs."""
+
+
+def world() -> Context:
+    """Return a context that belongs to no process: for what goes on whoever stands still."""
+    return Context()
+
+
+def _ready_again(handle: asyncio.Handle) -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualLoop)
+    loop.put_back(handle)
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
@@ -138,6 +193,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
             error = context.get("exception")
             self._error = error if isinstance(error, BaseException) else RuntimeError(context.get("message"))
 
+    def put_back(self, handle: asyncio.Handle) -> None:
+        """Run a callback in the next turn that a process kept back."""
+        self._ready.append(handle)
+
     # --- turns
 
     def _run_once(self) -> None:
@@ -151,7 +210,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
             raise SpinningError(f"{TURNS_MAX} turns without time passing{self._waiting()}")
         for _ in range(len(self._ready)):
             handle = self._ready.popleft()
-            if not handle.cancelled():
+            if handle._cancelled:  # noqa: SLF001 - asked for every callback there is
+                continue
+            process = handle._context.get(PROCESS)  # type: ignore[attr-defined]  # noqa: SLF001 - nobody else knows
+            if process is None or not process.holds(handle):
                 handle._run()  # noqa: SLF001 - the one way to run a handle
         if self._error is not None:
             error, self._error = self._error, None

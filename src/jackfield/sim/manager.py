@@ -6,14 +6,25 @@ calls, or what happens to calls and answers on their way.
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from enum import StrEnum
 
 import msgspec
 
 from jackfield.model.fabric import Done, Failed, Inventory, Order, Progress, Working
-from jackfield.model.names import NEVER, FabricName, ModelName, NodeName, OrderID, PhysicalID, Seconds
+from jackfield.model.names import (
+    LONG_AGO,
+    NEVER,
+    FabricName,
+    ModelName,
+    NodeName,
+    OrderID,
+    PhysicalID,
+    Seconds,
+)
 from jackfield.ports import Clock, Refused, Retry
 from jackfield.sim.chance import Chance
+from jackfield.sim.loop import world
 from jackfield.sim.pool import Pool
 from jackfield.sim.spec import FabricSpec
 
@@ -66,6 +77,10 @@ class Manager:
         self.pool = Pool(spec, clock)
         self.refusals = spec.refusals
         """May be exchanged while it runs."""
+        self.asked: list[Callable[[str, str, Order], None]] = []
+        """Hear who sends what, the moment it is sent: the process, `attach` or `detach`, the order."""
+        self.stalled_until = LONG_AGO
+        """Until then orders are taken, and nothing is done about them."""
         self.counts = Counts()
         self.clock = clock
         self._spec = spec
@@ -245,7 +260,7 @@ class Manager:
         while self._queue and len(self._running) < self._spec.traits.jobs:
             job = self._queue.popleft()
             if job.attachment.state is not State.ENDED:
-                self._running[job] = asyncio.get_running_loop().create_task(self._work(job))
+                self._running[job] = asyncio.get_running_loop().create_task(self._work(job), context=world())
 
     async def _work(self, job: Job) -> None:
         if not job.detach:
@@ -253,6 +268,7 @@ class Manager:
         duration, reason = self._prospect(job)
         try:
             await self.clock.sleep(duration)
+            reason = reason or await self._stall(job)
         finally:
             del self._running[job]
         if job.detach:
@@ -262,6 +278,15 @@ class Manager:
         ended, self._ended = self._ended, asyncio.Event()
         ended.set()
         self._pump()
+
+    async def _stall(self, job: Job) -> str:
+        """Wait while nothing is done; return why the job has failed by that (empty if it has not)."""
+        while self.clock.now() < self.stalled_until:
+            end = min(self.stalled_until, job.deadline)
+            await self.clock.sleep(Seconds(max(0.0, end - self.clock.now())))
+            if self.clock.now() >= job.deadline:
+                return f"nothing was done about {job.attachment.device} within {self.call_timeout:g} s"
+        return ""
 
     def _prospect(self, job: Job) -> tuple[Seconds, str]:
         """Return how long the job will take, and why it will fail (empty if it will not).

@@ -4,54 +4,27 @@ Knows how a step becomes an API call or a broken device. Must not know what the 
 """
 
 import asyncio
-import re
 from collections.abc import Callable, Iterator
 
 import msgspec
 
-from jackfield.cluster.nodes.kubelet import RUN_SECONDS
 from jackfield.cluster.store import Store as ApiStore
-from jackfield.model.claim import (
-    CELDeviceSelector,
-    DeviceClaim,
-    DeviceRequest,
-    DeviceSelector,
-    ExactDeviceRequest,
-    ResourceClaim,
-    ResourceClaimSpec,
-    ResourceClaimTemplate,
-    ResourceClaimTemplateSpec,
-)
-from jackfield.model.composition import (
-    ComposabilityRequest,
-    ComposabilityRequestSpec,
-    ComposableResource,
-    ScalarResource,
-)
-from jackfield.model.meta import Object, ObjectMeta
-from jackfield.model.names import Key, NodeName, Seconds, Version, named
-from jackfield.model.node import Node
-from jackfield.model.pod import Container, Pod, PodResourceClaim, PodSpec, ResourceRequirements
-from jackfield.ports import Clock, Gone, Merge
+from jackfield.controllers.recorders import Recorders
+from jackfield.model.claim import ResourceClaim
+from jackfield.model.names import Seconds
+from jackfield.ports import Clock
 from jackfield.sim import loop, scenario, story
-from jackfield.sim.audit import TITLE, Audit, Summary
+from jackfield.sim.audit import Audit, Summary
 from jackfield.sim.chance import Chance
 from jackfield.sim.clock import running
+from jackfield.sim.deeds import Deeds
 from jackfield.sim.scenario import Scenario
-from jackfield.sim.spec import Refusals
+from jackfield.sim.trouble import Restart
 from jackfield.sim.witness import Witness
 from jackfield.sim.world import Outside, SimWorld
 
-NAMESPACE = "default"
 PRELUDE_SECONDS = Seconds(30.0)
 """How long a cluster has to come up before the play begins."""
-KINDS: dict[str, type[Object]] = {
-    "pod": Pod,
-    "claim": ResourceClaim,
-    "request": ComposabilityRequest,
-    "resource": ComposableResource,
-    "node": Node,
-}
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -97,9 +70,12 @@ class Stage:
             lambda line: listener(line, self.world) if listener is not None else None,
         )
         outside = Outside(house.api) if house is not None else Outside()
-        self.world = SimWorld(play.setting, self.clock, chance, self.story, outside)
+        recorders = Recorders(self.story)
+        self.world = SimWorld(play.setting, self.clock, chance, recorders, outside)
         self._prelude_seconds = house.prelude if house is not None else PRELUDE_SECONDS
         self.audit = Audit(self.world)
+        recorders.add(self.audit)
+        self._deeds = Deeds(self.world, self.audit)
         self._play = play
         self._chance = chance
 
@@ -114,7 +90,7 @@ class Stage:
             steps = [*self._steps()]
             for at, step in sorted(steps, key=lambda pair: pair[0]):
                 await self.clock.sleep(Seconds(max(0.0, began + at - self.clock.now())))
-                await self._do(step)
+                await self._deeds.do(step)
             await self._settle(Seconds(began + self._play.until))
             watching.cancel()
             summary = self.audit.summary()
@@ -125,7 +101,7 @@ class Stage:
         """Let the cluster come up, and run what is there before the curtain rises."""
         await self.clock.sleep(self._prelude_seconds)
         for step in self._play.before:
-            await self._create_pods(step)
+            await self._deeds.do(step)
         if self._play.before:
             await self.clock.sleep(self._prelude_seconds)
         self.audit.begin()
@@ -144,7 +120,7 @@ class Stage:
         for step in self._play.play:
             if isinstance(step, scenario.CreateWorkload):
                 yield from self._workload(step)
-            elif isinstance(step, scenario.Restart):
+            elif isinstance(step, Restart):
                 for number in range(step.times):
                     yield step.at + number * step.every, step
             else:
@@ -166,153 +142,6 @@ class Stage:
                     run=run,
                 ),
             )
-
-    # --- steps
-
-    async def _do(self, step: scenario.AnyStep) -> None:
-        match step:
-            case scenario.CreatePod():
-                await self._create_pods(step)
-            case scenario.CreateClaim():
-                spec = _claim_spec(step.devices, step.device_class, step.selector)
-                await self.world.cluster.create(
-                    ResourceClaim(metadata=ObjectMeta(name=step.name, namespace=NAMESPACE), spec=spec)
-                )
-            case scenario.CreateRequest():
-                await self._request(step)
-            case scenario.Delete():
-                await self._delete(step)
-            case scenario.Cordon():
-                await self.world.hardware.machines.cordon(step.node, unschedulable=not step.undo)
-            case scenario.Lose():
-                await (
-                    self.world.hardware.machines.recover(step.node)
-                    if step.undo
-                    else self.world.hardware.machines.lose(step.node)
-                )
-            case scenario.Silence():
-                await self._silence(step)
-            case _:
-                self._do_to_machinery(step)
-
-    def _do_to_machinery(self, step: scenario.AnyStep) -> None:
-        match step:
-            case scenario.Break():
-                self._break(step)
-            case scenario.Restart(part="controllers"):
-                self.world.restart_controllers()
-            case scenario.Restart():
-                self.world.hardware.restart_plugins()
-            case _:
-                self._do_behind_our_back(step)
-
-    def _do_behind_our_back(self, step: scenario.AnyStep) -> None:
-        for manager in self.world.hardware.managers.values():
-            match step:
-                case scenario.Take():
-                    manager.pool.take(step.model, step.count)
-                case scenario.Move() if manager.pool.device(step.device) is not None:
-                    self.audit.excuse(step.device)
-                    manager.move(step.device, step.node)
-                case scenario.Hide():
-                    manager.pool.hide(*step.devices)
-                case scenario.Sicken() if manager.pool.device(step.device) is not None:
-                    manager.pool.set_health(step.device, healthy=step.undo)
-                case _:
-                    pass  # a workload has become pods; a device may be another fabric's
-
-    async def _create_pods(self, step: scenario.CreatePod) -> None:
-        names = (
-            [step.name]
-            if step.count == 1
-            else [f"{step.name}-{number}" for number in range(1, step.count + 1)]
-        )
-        claims: tuple[PodResourceClaim, ...] = ()
-        if step.claim:
-            claims = (PodResourceClaim("gpu", resource_claim_name=step.claim),)
-        elif step.devices or step.all or step.admin:
-            claims = (PodResourceClaim("gpu", resource_claim_template_name=await self._template(step)),)
-        for name in names:
-            await self.world.cluster.create(_pod(step, name, claims))
-
-    async def _template(self, step: scenario.CreatePod) -> str:
-        """Return the template for such pods, made once."""
-        words = [
-            step.device_class,
-            "all" if step.all else str(step.devices),
-            *(["admin"] if step.admin else []),
-        ]
-        if step.selector:
-            words.append(f"s{abs(hash_text(step.selector)) % 10_000}")
-        name = "-".join(words)
-        try:
-            await self.world.cluster.read(ResourceClaimTemplate, Key(NAMESPACE, name))
-        except Gone:
-            exactly = ExactDeviceRequest(
-                device_class_name=step.device_class,
-                selectors=_selectors(step.selector),
-                allocation_mode="All" if step.all else "ExactCount",
-                count=max(1, step.devices),
-                admin_access=step.admin,
-            )
-            spec = ResourceClaimSpec(DeviceClaim((DeviceRequest("gpu", exactly),)))
-            await self.world.cluster.create(
-                ResourceClaimTemplate(
-                    metadata=ObjectMeta(name=name, namespace=NAMESPACE),
-                    spec=ResourceClaimTemplateSpec(spec=spec),
-                )
-            )
-        return name
-
-    async def _request(self, step: scenario.CreateRequest) -> None:
-        resource = ScalarResource(
-            type=step.type,
-            model=step.model,
-            size=step.size,
-            force_detach=step.force_detach,
-            allocation_policy=step.policy,
-            target_node=step.node,
-            other_spec=step.other_spec,
-        )
-        spec = ComposabilityRequestSpec(resource)
-        try:
-            await self.world.cluster.read(ComposabilityRequest, named(step.name))
-        except Gone:
-            await self.world.cluster.create(
-                ComposabilityRequest(metadata=ObjectMeta(name=step.name), spec=spec)
-            )
-            return
-        body = {"spec": {"resource": {"size": step.size, **msgspec.to_builtins(resource)}}}
-        await self.world.cluster.write(Merge(ComposabilityRequest, named(step.name), Version(""), body))
-
-    async def _delete(self, step: scenario.Delete) -> None:
-        word, _, rest = step.object.partition("/")
-        namespace, _, name = rest.rpartition("/")
-        kind = KINDS[word]
-        if kind is Node:
-            await self.world.hardware.remove_node(NodeName(name))
-            return
-        grace = 0 if step.force else None
-        try:
-            await self.world.cluster.delete(kind, Key(namespace, name), Version(""), grace_seconds=grace)
-        except Gone:
-            return
-
-    async def _silence(self, step: scenario.Silence) -> None:
-        if step.undo:
-            await self.world.hardware.machines.restore(step.node)
-        else:
-            self.world.hardware.machines.silence(step.node)
-
-    def _break(self, step: scenario.Break) -> None:
-        for manager in self.world.hardware.managers.values():
-            old = manager.refusals
-            devices = tuple(one for one in old.devices if one != step.device)
-            nodes = tuple(one for one in old.nodes if one != step.node)
-            if not step.undo:
-                devices += (step.device,) if step.device else ()
-                nodes += (step.node,) if step.node else ()
-            manager.refusals = Refusals(devices, nodes, old.attach, old.detach)
 
     # --- judging
 
@@ -360,40 +189,3 @@ class Stage:
             if waiting is not None and claim.metadata.name.startswith(f"{pod}-"):
                 return f", waiting for {waiting.what}"
         return ""
-
-
-def object_name(title: str) -> str:
-    """Return a title as Kubernetes lets objects be called: podA is pod-a there."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", title).lower()
-
-
-def hash_text(text: str) -> int:
-    """Return a number for a text, the same in every process."""
-    number = 0
-    for letter in text:
-        number = (number * 31 + ord(letter)) % 1_000_003
-    return number
-
-
-def _selectors(expression: str) -> tuple[DeviceSelector, ...]:
-    return (DeviceSelector(CELDeviceSelector(expression)),) if expression else ()
-
-
-def _claim_spec(count: int, device_class: str, selector: str) -> ResourceClaimSpec:
-    exactly = ExactDeviceRequest(device_class_name=device_class, selectors=_selectors(selector), count=count)
-    return ResourceClaimSpec(DeviceClaim((DeviceRequest("gpu", exactly),)))
-
-
-def _pod(step: scenario.CreatePod, name: str, claims: tuple[PodResourceClaim, ...]) -> Pod:
-    annotations = {RUN_SECONDS: f"{step.run}"} if step.run else {}
-    requests = {"cpu": step.cpu, "memory": step.memory}
-    return Pod(
-        metadata=ObjectMeta(
-            name=object_name(name), namespace=NAMESPACE, labels={TITLE: name}, annotations=annotations
-        ),
-        spec=PodSpec(
-            node_selector={"kubernetes.io/hostname": step.node} if step.node else {},
-            containers=(Container("main", "app", ResourceRequirements(requests)),),
-            resource_claims=claims,
-        ),
-    )

@@ -38,6 +38,8 @@ class Movement(msgspec.Struct, frozen=True):
     device: FabricDevice
     node: NodeName
     present: bool
+    fabric: FabricName = FabricName("")
+    """Whose device it is: two fabrics may call different devices alike."""
 
 
 Listener = Callable[[Movement], None]
@@ -169,14 +171,14 @@ class Pool:
         )
         self._refree(after)
         self._touched(before.node)
-        self._tell(Movement(after.since, after, before.node, present=False))
+        self._tell(Movement(after.since, after, before.node, present=False, fabric=self.spec.name))
 
     def _attach(self, before: FabricDevice, node: NodeName, *, order: OrderID, ours: bool) -> None:
         now = self._clock.now()
         after = self._put(msgspec.structs.replace(before, node=node, ours=ours, order=order, since=now))
         self._attached[after.id] = None
         self._touched(node)
-        self._tell(Movement(now, after, node, present=True))
+        self._tell(Movement(now, after, node, present=True, fabric=self.spec.name))
 
     # --- what others do to it
 
@@ -266,7 +268,7 @@ class Pool:
         listeners = self._listeners.setdefault(node, [])
         listeners.append(listener)
         for device in [one for one in map(self._devices.__getitem__, self._attached) if one.node == node]:
-            listener(Movement(device.since, device, node, present=True))
+            listener(Movement(device.since, device, node, present=True, fabric=self.spec.name))
         return lambda: listeners.remove(listener)
 
     # --- the books

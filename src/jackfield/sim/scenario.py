@@ -4,7 +4,6 @@ Knows values only, and what is wrong with them. Must not know how they come to l
 """
 
 from pathlib import Path
-from typing import Annotated, Literal
 
 import msgspec
 import yaml
@@ -12,28 +11,22 @@ import yaml
 from jackfield.core import policies
 from jackfield.model.composition import AllocationPolicy, OtherSpec
 from jackfield.model.names import ModelName, NodeName, PhysicalID, Seconds
+from jackfield.model.policy import Policy
 from jackfield.sim.chance import Distribution, Exponential
 from jackfield.sim.setting import Setting
-
-Count = Annotated[int, msgspec.Meta(ge=0)]
-Duration = Annotated[float, msgspec.Meta(ge=0)]
+from jackfield.sim.step import Count, Duration, Step
+from jackfield.sim.trouble import AnyTrouble
 
 
 class BadScenarioError(ValueError):
     """A scenario that cannot be played; the message says what to correct."""
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", forbid_unknown_fields=True):
-    """Something that happens."""
-
-    at: Duration = 0.0
-    """Seconds after the curtain."""
-
-
 class CreatePod(Step, frozen=True, kw_only=True, tag="pod"):
     """Somebody creates pods that ask for devices, or for none."""
 
     name: str
+    namespace: str = "default"
     count: Count = 1
     """More than one are called name-1, name-2, …"""
     devices: Count = 0
@@ -150,13 +143,10 @@ class Sicken(Step, frozen=True, kw_only=True, tag="sicken"):
     undo: bool = False
 
 
-class Restart(Step, frozen=True, kw_only=True, tag="restart"):
-    """Our controllers, or the plugins of all nodes, are killed where they stand and started again."""
+class ChangePolicy(Step, frozen=True, kw_only=True, tag="policy"):
+    """The operator changes the policy's file, and our controllers take it over while they run."""
 
-    part: Literal["controllers", "plugins"] = "controllers"
-    times: Annotated[int, msgspec.Meta(ge=1)] = 1
-    every: Duration = 1.0
-    """Seconds between one time and the next."""
+    policy: Policy
 
 
 AnyStep = (
@@ -173,7 +163,8 @@ AnyStep = (
     | Move
     | Hide
     | Sicken
-    | Restart
+    | ChangePolicy
+    | AnyTrouble
 )
 
 
@@ -233,6 +224,12 @@ def parse(text: str, source: str) -> Scenario:
     faults = (
         *_faults(scenario),
         *(f"setting.policy.{one}" for one in policies.faults(scenario.setting.policy)),
+        *(
+            f"play[{place}].policy.{one}"
+            for place, step in enumerate(scenario.play)
+            if isinstance(step, ChangePolicy)
+            for one in policies.faults(step.policy)
+        ),
     )
     if faults:
         raise BadScenarioError("\n".join(f"{source}: {fault}" for fault in faults))

@@ -8,11 +8,13 @@ from typing import Annotated
 
 import msgspec
 
+from jackfield.core.allocate import Features
 from jackfield.model.names import FabricName, Seconds
 from jackfield.model.policy import Policy
 from jackfield.sim.chance import Distribution, Fixed
 from jackfield.sim.host import HostSpec
 from jackfield.sim.spec import FabricSpec
+from jackfield.sim.weather import CALM
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -69,6 +71,13 @@ class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pod_stop: Distribution = Fixed(Seconds(1.0))
     scheduler_lag: Distribution = Fixed(Seconds(0.0))
     """How old the scheduler's caches may be."""
+    api_latency: Distribution = CALM
+    """How long a call to the API is on its way."""
+    replicas: Annotated[int, msgspec.Meta(ge=1)] = 1
+    """How many replicas of our controllers there are; one alone needs no lease."""
+    lease_seconds: Seconds = Seconds(15.0)
+    features: Features = Features()
+    """The scheduler's gates and release."""
     heartbeat: Seconds = Seconds(10.0)
     real_api: bool = False
     """Whether the API is a real one, with a scheduler that reads taints, and may know these nodes already."""

@@ -4,28 +4,33 @@ Knows how the parts are put together. Must not know what happens in the play: th
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from types import TracebackType
 from typing import Self
 
 import msgspec
 
 from jackfield.cluster.api import Client, EmbeddedCluster, PoliteClient
+from jackfield.cluster.scheduling.binding import BindingTimes
 from jackfield.cluster.scheduling.scheduler import Scheduler, SchedulerSettings
 from jackfield.cluster.store import Store as ApiStore
 from jackfield.cluster.upkeep.collector import Collector
 from jackfield.cluster.upkeep.controller_manager import ControllerManager
 from jackfield.cluster.upkeep.namespaces import Namespaces
-from jackfield.controllers import app
-from jackfield.controllers.runner import Recorder, Runner
+from jackfield.controllers.runner import Recorder
 from jackfield.controllers.store import Store
-from jackfield.model.names import FabricName
-from jackfield.ports import Clock, Fabric, World
+from jackfield.model.names import FabricName, Seconds
+from jackfield.model.policy import Policy
+from jackfield.ports import Clock, Fabric
 from jackfield.sim.chance import Chance
 from jackfield.sim.fabric import SimFabric
 from jackfield.sim.hardware import Drawn, Hardware
+from jackfield.sim.program import Program
+from jackfield.sim.replica import Berth, Replica
 from jackfield.sim.setting import Setting
+from jackfield.sim.weather import RoughClient
 
 
 class Outside(msgspec.Struct, frozen=True):
@@ -56,35 +61,86 @@ class SimWorld:
         """Whether nobody schedules pods here: set before the context opens."""
         self.api = outside.api or ApiStore(clock.now, chance.branch("names").generator)
         self.cluster = EmbeddedCluster(self.api, PoliteClient if served else Client)
-        self.hardware = Hardware(self.setting, clock, chance, recorder, self.cluster.client)
+        self.programs: dict[str, Program] = {}
+        """Every program by its name, and what may befall it."""
+        self._chance = chance
         self._recorder = recorder
+        self.hardware = Hardware(self.setting, clock, chance, recorder, self._client)
         for name, fabric in outside.fabrics.items():
             self.hardware.mirror(name, fabric)
         self._tasks: list[asyncio.Task[None]] = []
-        self._controllers_task: asyncio.Task[None] | None = None
-        self._make_cluster(chance)
-        self._make_controllers()
+        self._lives = 0
+        self._make_cluster()
+        self.replicas = [self._replica(number) for number in range(self.setting.replicas)]
 
-    def _make_cluster(self, chance: Chance) -> None:
+    def _make_cluster(self) -> None:
+        self._make_scheduler()
+        self.manager = ControllerManager(self._client("controller-manager"), self.clock)
+        self.collector = Collector(self._client("collector"), self.clock)
+        self.namespaces = Namespaces(self._client("namespaces"), self.clock, self._outside.authority)
+
+    def _make_scheduler(self) -> None:
+        times = BindingTimes(self.setting.policy.binding_timeout_seconds)
+        self._scheduler_client = self._client("scheduler")
         self.scheduler = Scheduler(
-            self.cluster.client("scheduler"),
+            self._scheduler_client,
             self.clock,
-            chance.branch("scheduler").generator,
-            SchedulerSettings(),
-            Drawn(self.setting.scheduler_lag, chance.branch("scheduler-lag")),
+            self._chance.branch("scheduler").generator,
+            SchedulerSettings(binding=times, features=self.setting.features),
+            Drawn(self.setting.scheduler_lag, self._chance.branch("scheduler-lag")),
         )
-        self.manager = ControllerManager(self.cluster.client("controller-manager"), self.clock)
-        self.collector = Collector(self.cluster.client("collector"), self.clock)
-        self.namespaces = Namespaces(self.cluster.client("namespaces"), self.clock, self._outside.authority)
 
-    def _make_controllers(self) -> None:
-        managers = self.hardware.managers
-        fabrics: dict[FabricName, Fabric] = {name: SimFabric(one) for name, one in managers.items()}
+    def _replica(self, number: int) -> Replica:
+        name = f"replica-{number}"
+        alone = self.setting.replicas == 1
+        client = self._client("jackfield" if alone else name)
+        program = self.program(client.name)
+        fabrics: dict[FabricName, Fabric] = {
+            one: SimFabric(manager, program.wire, name) for one, manager in self.hardware.managers.items()
+        }
         fabrics |= self._outside.fabrics
-        self.client = self.cluster.client("jackfield")
-        self.store = Store(self.setting.policy)
-        world = World(self.client, self.clock, fabrics)
-        self.controllers = Runner(world, self.store, app.ALL, self._recorder)
+        self._lives += 1
+        berth = Berth(
+            client=client,
+            fabrics=fabrics,
+            clock=program.clock,
+            steady=self.clock,
+            policy=self.setting.policy,
+            recorder=self._recorder,
+            lease=Seconds(0.0) if alone else self.setting.lease_seconds,
+        )
+        replica = Replica(name, self._lives, berth)
+        replica.ended = partial(self.start_replica, number)
+        return replica
+
+    def program(self, name: str) -> Program:
+        """Return a program by its name."""
+        known = self.programs.get(name)
+        if known is None:
+            chance = self._chance.branch(f"program/{name}")
+            known = self.programs[name] = Program(name, self.clock, chance, self.setting.api_latency)
+        return known
+
+    def _client(self, name: str) -> Client:
+        """Return a handle for another life of a program."""
+        if self._outside.api is not None:
+            return self.cluster.client(name)
+        client = self.cluster.client(name, RoughClient)
+        assert isinstance(client, RoughClient)
+        program = self.program(name)
+        client.weather = program.weather
+        program.client = client
+        return client
+
+    @property
+    def client(self) -> Client:
+        """The API as the first replica of our controllers reaches it."""
+        return self.replicas[0].client
+
+    @property
+    def store(self) -> Store:
+        """What the first replica of our controllers knows."""
+        return self.replicas[0].store
 
     # --- running
 
@@ -96,11 +152,13 @@ class SimWorld:
             for work in (
                 self.manager.run(),
                 self.collector.run(),
-                *(() if self.unscheduled else (self.scheduler.run(),)),
                 *(() if self._outside.api is None else (self.namespaces.run(),)),
             ):
-                self._tasks.append(self._group.create_task(work))
-            self._controllers_task = self._group.create_task(self.controllers.run(app.KINDS))
+                _ = self._start(work)
+            if not self.unscheduled:
+                self._scheduler_task = self._start(self.scheduler.run())
+            for replica in self.replicas:
+                replica.start(self._group.create_task)
             self._running = stack.pop_all()
         return self
 
@@ -109,16 +167,43 @@ class SimWorld:
     ) -> None:
         await self._running.__aexit__(kind, error, trace)
 
+    def _start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        task = self._group.create_task(work)
+        self._tasks.append(task)
+        return task
+
     def _stop(self) -> None:
         for task in self._tasks:
             task.cancel()
-        if self._controllers_task is not None:
-            self._controllers_task.cancel()
+        for replica in self.replicas:
+            replica.reap()
+
+    def follow(self, policy: Policy) -> None:
+        """Have our controllers decide by another policy from now on, those that are yet to start as well."""
+        self.setting = msgspec.structs.replace(self.setting, policy=policy)
+        for replica in self.replicas:
+            replica.runner.follow(policy)
+
+    def kill_replica(self, number: int) -> None:
+        """Kill one replica of our controllers where it stands."""
+        replica = self.replicas[number]
+        replica.kill()
+        replica.reap()
+
+    def start_replica(self, number: int) -> None:
+        """Start a replica that was killed; it remembers nothing."""
+        self.replicas[number] = self._replica(number)
+        self.replicas[number].start(self._group.create_task)
+
+    def restart_scheduler(self) -> None:
+        """Kill the scheduler where it stands, and start another."""
+        self._scheduler_client.kill()
+        self._scheduler_task.cancel()
+        self._make_scheduler()
+        self._scheduler_task = self._start(self.scheduler.run())
 
     def restart_controllers(self) -> None:
         """Kill our controllers where they stand, and start new ones that remember nothing."""
-        self.client.kill()  # the handle to the world goes first, so that nothing tidies up
-        if self._controllers_task is not None:
-            self._controllers_task.cancel()
-        self._make_controllers()
-        self._controllers_task = self._group.create_task(self.controllers.run(app.KINDS))
+        for number in range(len(self.replicas)):
+            self.kill_replica(number)
+            self.start_replica(number)

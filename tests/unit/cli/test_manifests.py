@@ -35,6 +35,12 @@ def test_account_and_drivers_can_be_chosen() -> None:
     assert tuple(yaml.safe_load_all(done.output)) == expected
 
 
+def test_reading_cohdis_settings_is_a_right_of_its_own() -> None:
+    done = run("rbac", "--part", "controllers", "--cohdi")
+    account = Account("jackfield", "jackfield-controllers")
+    assert tuple(yaml.safe_load_all(done.output)) == manifests(Part.CONTROLLERS, account, cohdi=True)
+
+
 @pytest.mark.parametrize("words", [("rbac",), ("rbac", "--part", "all")])
 def test_a_part_must_be_named(words: tuple[str, ...]) -> None:
     done = run(*words)

@@ -61,7 +61,7 @@ def test_a_file_that_cannot_be_used_is_named_with_its_fault(
         (tmp_path / "file.yaml").write_text(text)
     done = run(tmp_path, f"{option}={tmp_path / 'file.yaml'}")
     assert done.exit_code == 2
-    assert f"jackfield node: {tmp_path / 'file.yaml'}: " in done.output
+    assert f"jackfield node: {tmp_path / 'file.yaml'}:" in done.output
     assert said in done.output
 
 

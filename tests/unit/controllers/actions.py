@@ -46,6 +46,7 @@ from jackfield.model.plan import (
     RecordClaim,
     Release,
     SetCondition,
+    TakeOver,
 )
 from jackfield.model.policy import READY
 from jackfield.testing import builders as b
@@ -155,6 +156,7 @@ GUARDED: list[Callable[[Version], AnyAction]] = [
     lambda at: MarkMissing(phase=P, because=WHY, resource=CR, version=at, missing=True, message=WHY),
     lambda at: CountAttempt(phase=P, because=WHY, claim=CLAIM, version=at, order="o", attempts=2),
     lambda at: Adopt(phase=P, because=WHY, resource=CR, version=at, device=D0),
+    lambda at: TakeOver(phase=P, because=WHY, resource=CR, version=at, device=DEVICE, sent="attach now"),
     lambda at: Hold(phase=P, because=WHY, resource=CR, version=at, uid=Uid("u")),
     lambda at: LetGo(phase=P, because=WHY, resource=CR, version=at),
     lambda at: Attach(phase=P, because=WHY, resource=CR, version=at, order=order(), mark_sent=True),

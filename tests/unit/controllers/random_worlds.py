@@ -19,7 +19,7 @@ from jackfield.model.host import Facts, Seen
 from jackfield.model.meta import Condition, Object, ObjectMeta
 from jackfield.model.names import DeviceID, FabricName, Key, ModelName, NodeName, PhysicalID, Version
 from jackfield.model.node import NODE_GROUP
-from jackfield.model.policy import FAILED, READY, RESCHEDULE
+from jackfield.model.policy import FAILED, READY, RESCHEDULE, Policy
 from jackfield.model.slice import ResourcePool, ResourceSlice, ResourceSliceSpec
 from jackfield.model.view import Delta
 from jackfield.testing.builders import (
@@ -206,9 +206,9 @@ def tell(store: Store, step: Step, version: int) -> tuple[Delta, ...]:
             return store.remove(versioned(there[version % len(there)], version)) if there else ()
 
 
-def hear(told: Iterable[Step]) -> Store:
+def hear(told: Iterable[Step], by: Policy = POLICY) -> Store:
     """Return a store that heard it all, one after the other."""
-    store = Store(POLICY)
+    store = Store(by)
     for version, step in enumerate(told, start=1):
         tell(store, step, version)
     return store
@@ -254,6 +254,8 @@ def answers(store: Store) -> dict[str, object]:
         said[f"{each} claim"] = store.claim(key)
         said[f"{each} pods"] = store.pods_using(key)
         said[f"{each} recording"] = store.resources_recording(key)
+    said["claims in"] = store.claims_in("default")
+    said["recorded in"] = store.resources_recorded_in("default")
     for driver, pool in POOLS:
         said[f"{driver}/{pool} slices"] = store.slices(driver, pool)
     for uuid in ("", *UUIDS):
@@ -287,6 +289,7 @@ def _of_fabric(store: Store, fabric: FabricName) -> dict[str, object]:
 def _of_node(store: Store, on: NodeName) -> dict[str, object]:
     return {
         f"{on} node": store.node(on),
+        f"{on} unshown": store.unshown("gpu.example.com", on),
         f"{on} fabric": store.fabric_of(on),
         f"{on} machine": store.machine(on),
         f"{on} attached": store.attached(on),
@@ -313,5 +316,6 @@ def _of_device(store: Store, name: DeviceID) -> dict[str, object]:
         f"{name} slice": store.slice_with(name),
         f"{name} claims": store.claims_holding(name),
         f"{name} resource": store.resource_of(name),
+        f"{name} behind": store.resource_behind(name),
         f"{name} by name": store.resource(f"{name.device}.rack-a") or store.resource(f"{name.device}.hall"),
     }

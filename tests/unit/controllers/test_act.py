@@ -11,6 +11,7 @@ from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import (
     DELETE_DEVICE,
     FINALIZER,
+    HOLDER,
     LAST_USED,
     ComposabilityRequest,
     ComposableResource,
@@ -305,6 +306,24 @@ def test_a_record_of_a_claim_that_is_gone_is_forgotten_and_so_is_the_claim() -> 
         await bench.act(forget(version(found), uid=made.uid))
         assert (await bench.resource()).record is None
         assert bench.store.claim(CLAIM) is None
+
+    play(scene)
+
+
+def test_a_holder_that_is_left_on_a_node_that_is_gone_goes_with_the_record() -> None:
+    async def scene(bench: Bench) -> None:
+        made, found = await _recorded(bench)
+        held = await bench.cluster.write(
+            Merge(
+                ComposableResource,
+                named(CR),
+                version(found),
+                {"metadata": {"annotations": {HOLDER: made.uid}}},
+            )
+        )
+        await bench.cluster.delete(ResourceClaim, CLAIM, ANY)
+        await bench.act(forget(held.metadata.resource_version, uid=made.uid))
+        assert (await bench.resource()).holder == ""
 
     play(scene)
 

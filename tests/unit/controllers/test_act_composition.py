@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from jackfield.controllers.act import FAILURES_MAX, act
+from jackfield.controllers.act import FAILURES_MAX, SENDING_SECONDS_MAX, act
 from jackfield.model.composition import (
     FINALIZER,
     ChildStatus,
@@ -297,7 +297,7 @@ def test_a_manager_without_ids_is_asked_only_after_it_was_written_that_it_would_
             )
         )
         found = await bench.resource()
-        assert found.sent == ("attach", bench.clock.now())
+        assert found.sent == ("attach", bench.clock.now() + SENDING_SECONDS_MAX)
         assert bench.manager.busy
 
     play(scene, BLIND)
@@ -438,7 +438,7 @@ def test_without_ids_only_quiet_ends_a_resource() -> None:
         )
         found = await bench.resource()
         assert found.state is ResourceState.DETACHING
-        assert found.sent == ("detach", bench.clock.now())
+        assert found.sent == ("detach", bench.clock.now() + SENDING_SECONDS_MAX)
         assert bench.moved == [b.FABRIC]
 
     play(scene, BLIND)

@@ -1,13 +1,18 @@
 """A manager is asked only while the fabric is surely ours for as long as the call may take effect."""
 
+from contextlib import nullcontext
+from typing import cast
+
 import pytest
 from msgspec.structs import replace
 
+from jackfield.controllers.act import SENDING_SECONDS_MAX
 from jackfield.model.composition import ComposableResource, ResourceState
 from jackfield.model.fabric import Traits
+from jackfield.model.meta import Object
 from jackfield.model.names import FabricName, Seconds
 from jackfield.model.plan import Attach, Detach
-from jackfield.ports import Retry
+from jackfield.ports import Apply, Cluster, Merge, Retry
 from jackfield.sim.fabric import Call, Fate, Verb
 from jackfield.testing import builders as b
 from unit.controllers.actions import BLIND, CR, WHY, P, order, version
@@ -134,5 +139,40 @@ def test_the_lead_is_looked_at_again_after_the_note_was_written(kind: Asked) -> 
             await asked(bench, kind, Losing(b.FABRIC), marked=True)
         assert (await bench.resource()).sent[0]
         assert calls.made == []
+
+    play(scene, NO_IDS, faults=calls)
+
+
+class SlowToAnswer:
+    """An API that takes its time with every write."""
+
+    def __init__(self, bench: Bench, seconds: float) -> None:
+        self._bench = bench
+        self._seconds = Seconds(seconds)
+
+    async def write(self, patch: Merge | Apply) -> Object:
+        written = await self._bench.client.write(patch)
+        await self._bench.clock.sleep(self._seconds)
+        return written
+
+
+@pytest.mark.parametrize(
+    ("seconds", "sent"), [(0.0, True), (SENDING_SECONDS_MAX, True), (SENDING_SECONDS_MAX + 0.1, False)]
+)
+@pytest.mark.parametrize("kind", ASKED)
+def test_a_call_that_was_noted_too_long_ago_does_not_set_out(
+    kind: Asked, seconds: float, *, sent: bool
+) -> None:
+    """Others count the time it may take from the note: what set out later could take effect when they repeat it."""
+    calls = Calls()
+
+    async def scene(bench: Bench) -> None:
+        slow = cast("Cluster", SlowToAnswer(bench, seconds))
+        bench.hands = replace(bench.hands, world=replace(bench.hands.world, cluster=slow))
+        began = bench.clock.now()
+        with nullcontext() if sent else pytest.raises(Retry, match="took so long to note"):
+            await asked(bench, kind, Some(b.FABRIC), marked=True)
+        assert bool(calls.made) is sent
+        assert (await bench.resource()).sent[1] == began + SENDING_SECONDS_MAX
 
     play(scene, NO_IDS, faults=calls)

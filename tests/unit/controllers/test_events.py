@@ -13,11 +13,12 @@ from jackfield.model.event import Event
 from jackfield.model.meta import Object, ObjectMeta
 from jackfield.model.names import Seconds, Version
 from jackfield.model.node import Node
-from jackfield.ports import Changed, Synced
+from jackfield.ports import Changed, Refused, Synced
 from jackfield.sim import loop
 from jackfield.sim.chance import Chance
 from jackfield.sim.clock import VirtualClock, running
 from jackfield.testing import builders as b
+from unit.kube.test_permissions import T, Watched
 
 ABOUT = b.claim("a", uid="u-1")
 WORDS = Event(type="Warning", reason="NoRoom", message="n1 is full")
@@ -177,3 +178,26 @@ def test_a_flood_is_cut_off_and_nobody_waits_for_it() -> None:
         assert stage.client.writes == UNSAID_MAX
 
     play(scene)
+
+
+class Forbidding(Watched):
+    """A cluster in which nothing may be created."""
+
+    async def create(self, new: T) -> T:
+        raise Refused(f"may not create in {new.metadata.namespace}")
+
+
+def test_an_event_that_may_not_be_written_is_told_and_the_next_is_tried() -> None:
+    heard: list[str] = []
+
+    async def scene(stage: Stage) -> None:
+        teller = Teller(Forbidding(stage.client, set()), stage.clock, heard.append)
+        writing = asyncio.get_running_loop().create_task(teller.run())
+        for reason in ("One", "Two"):
+            teller.tell(ABOUT, Event(reason=reason, message="words"))
+        await stage.wait(1.0)
+        writing.cancel()
+        await asyncio.gather(writing, return_exceptions=True)
+
+    play(scene)
+    assert heard == ["may not create in default"] * 2

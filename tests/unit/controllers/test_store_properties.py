@@ -6,14 +6,16 @@ from typing import TypeVar
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from jackfield.controllers import app
 from jackfield.controllers.runner import Controller
 from jackfield.controllers.store import Store
 from jackfield.core import publish
 from jackfield.model.fabric import Inventory
-from jackfield.model.names import Key
+from jackfield.model.names import Key, Seconds
 from jackfield.model.plan import Plan, SliceKey
+from jackfield.model.policy import NamespaceRule, Policy
 from jackfield.model.slice import ResourceSlice
 from jackfield.testing.builders import NOW
 from unit.controllers import random_worlds
@@ -29,6 +31,7 @@ def keys(store: Store) -> Iterator[tuple[Controller, Hashable]]:
         "publish": [SliceKey(*pool, index) for pool in OWN_POOLS for index in (publish.WHOLE_POOL, 0, 1)],
         "room": list(NODES),
         "scale": list(NODES),
+        "quota": ["default"],
         "leftover": [Key("default", one) for one in CLAIMS],
         "compose": [one.metadata.name for on in NODES for one in store.requests_on(on)],
     }
@@ -55,6 +58,27 @@ def test_increments_and_a_full_pass_give_the_same_answers_and_decide_the_same(
     again = random_worlds.rebuilt(store, chance)
     assert differences(random_worlds.answers(store), random_worlds.answers(again)) == {}
     assert differences(plans(store), plans(again)) == {}
+
+
+OTHERS = (
+    replace(POLICY, models=POLICY.models[:2]),
+    replace(POLICY, models=()),
+    replace(POLICY, models=(replace(POLICY.models[0], driver_name="gpu.example.com"), *POLICY.models[1:])),
+    replace(POLICY, namespaces=(NamespaceRule("default", {"*": 0}, 1),)),
+    replace(POLICY, attach_seconds=Seconds(1.0), binding_timeout_seconds=Seconds(20.0)),
+)
+
+
+@given(told=random_worlds.steps, before=st.sampled_from(OTHERS))
+@settings(max_examples=50, deadline=None)
+def test_a_store_that_follows_another_policy_answers_as_if_it_had_known_no_other(
+    told: list[Step], before: Policy
+) -> None:
+    followed = random_worlds.hear(told, before)
+    followed.follow(POLICY)
+    always = random_worlds.hear(told)
+    assert differences(random_worlds.answers(followed), random_worlds.answers(always)) == {}
+    assert differences(plans(followed), plans(always)) == {}
 
 
 def exempt(store: Store, last: Step) -> bool:

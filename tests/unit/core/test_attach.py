@@ -1,6 +1,7 @@
 """A resource's next step: a view, the plan."""
 
 import pytest
+from msgspec.structs import replace
 
 from jackfield.model.composition import (
     VISIBLE,
@@ -224,6 +225,16 @@ ROWS = {
         ),
         wait=("Visible",),
         again_at=DEADLINE,
+        policy=vendors(),
+    ),
+    "late, and its driver may still offer it: it is looked at again, but not without end": Row(
+        (
+            NODE,
+            b.resource(HANDED, state=ResourceState.ATTACHING, physical="1", uuid="GPU-7", created=OLD),
+        ),
+        attached=(replace(fabric_device("1"), since=b.NOW),),
+        wait=("Visible",),
+        again_at=AGAIN,
         policy=vendors(),
     ),
     "a vendor's driver still shows it where it was": Row(

@@ -1,20 +1,22 @@
 """What must never be seen is seen when it is there, and nothing else is taken for it."""
 
-from itertools import product
 from typing import NamedTuple
 
 import pytest
 from msgspec.structs import replace
 
 from jackfield.core import check
-from jackfield.model.claim import AllocatedDeviceStatus, ResourceClaim
-from jackfield.model.composition import DEVICE, FINALIZER, RELEASED, ComposableResource, ResourceState
-from jackfield.model.device import Device
+from jackfield.model.composition import (
+    DEVICE,
+    VISIBLE,
+    ComposableResource,
+    ResourceState,
+)
 from jackfield.model.meta import Condition, Object
 from jackfield.model.names import DeviceID
-from jackfield.model.policy import DRIVER, FAILED, READY, RESCHEDULE, SLICE_DEVICES_MAX, Policy
-from jackfield.model.slice import ResourcePool, ResourceSlice, ResourceSliceSpec
+from jackfield.model.policy import DRIVER, FAILED, SLICE_DEVICES_MAX, Policy
 from jackfield.testing import builders as b
+from unit.core.checked import listing, told
 
 NEW, ATTACHING, ONLINE, DETACHING, DELETING = ResourceState
 POLICY = b.policy()
@@ -24,6 +26,8 @@ READY_CLAIM = b.claim("c", ready=True)
 SERVING = b.resource(record=CLAIM)
 OTHERS = DeviceID("gpu.example.com", "n1", "gpu-0")
 A100_1 = f"{DRIVER}/rack-a/a100-1"
+SEEN = (Condition(VISIBLE, "True"),)
+VENDORS = DeviceID("gpu.example.com", "a100-fabricrack-a", "a100-1")
 
 
 class Row(NamedTuple):
@@ -36,7 +40,8 @@ class Row(NamedTuple):
 
 
 def faults(row: Row) -> tuple[str, ...]:
-    return check.state(b.world(row.about, *row.beside, policy=row.policy), row.about, row.policy)
+    found = check.state(b.world(row.about, *row.beside, policy=row.policy), row.about, row.policy)
+    return tuple(str(one) for one in found)
 
 
 def odd(resource: ComposableResource) -> ComposableResource:
@@ -93,16 +98,6 @@ RESOURCES = {
 # --- claims
 
 
-def told(*kinds: str, claim: ResourceClaim = CLAIM) -> ResourceClaim:
-    """Return the claim with these conditions on each device."""
-    conditions = tuple(Condition(kind, "True") for kind in kinds)
-    devices = tuple(
-        AllocatedDeviceStatus(one.driver, one.pool, one.device, conditions=conditions)
-        for one in claim.results
-    )
-    return replace(claim, status=replace(claim.status, devices=devices))
-
-
 def with_ready(words: str) -> tuple[str]:
     return (f"claim/default/c: is Ready {words}",)
 
@@ -154,19 +149,47 @@ CLAIMS = {
         faults=with_ready(f"with {A100_1}, and so is default/d"),
     ),
     "ready, as another is not": Row(READY_CLAIM, beside=(NODE, SERVING, b.claim("d"))),
+    "ready, and recorded on what it was not given": Row(
+        READY_CLAIM,
+        beside=(NODE, SERVING, b.resource("a100-2", record=CLAIM)),
+        faults=("claim/default/c: is Ready, and recorded on a100-2.rack-a as well (rule 7)",),
+    ),
+    "ready, and an earlier one of its name recorded elsewhere": Row(
+        READY_CLAIM,
+        beside=(NODE, SERVING, b.resource("a100-2", record=b.claim("c", uid="earlier"))),
+    ),
+    "waiting, and recorded on what it had before": Row(
+        CLAIM, beside=(NODE, b.resource("a100-2", record=CLAIM))
+    ),
+}
+
+# --- pods
+
+PODS = {
+    "not bound": Row(b.pod("p", "c")),
+    "bound with nothing to ask for": Row(b.pod("p", on="n1")),
+    "bound, its claim allocated there": Row(b.pod("p", "c", on="n1"), beside=(NODE, READY_CLAIM)),
+    "bound, its claim gone": Row(b.pod("p", "c", on="n1")),
+    "bound, its claim usable anywhere": Row(b.pod("p", "c", on="n1"), beside=(NODE, b.claim("c", on=""))),
+    "bound, its claim not allocated": Row(
+        b.pod("p", "c", on="n1"),
+        beside=(NODE, b.claim("c", devices=())),
+        faults=("pod/default/p: is bound to n1, and claim default/c is not allocated",),
+    ),
+    "bound, its claim not allocated, its node gone": Row(
+        b.pod("p", "c", on="n1"), beside=(b.claim("c", devices=()),)
+    ),
+    "bound, its claim allocated elsewhere": Row(
+        b.pod("p", "c", on="n1"),
+        beside=(NODE, b.claim("c", on="n2")),
+        faults=("pod/default/p: is bound to n1, and claim default/c has its devices on n2",),
+    ),
+    "ended, its claim not allocated": Row(
+        b.pod("p", "c", on="n1", phase="Succeeded"), beside=(NODE, b.claim("c", devices=()))
+    ),
 }
 
 # --- slices
-
-
-def listing(name: str, *devices: str, binds: int | None = None) -> ResourceSlice:
-    """Return a slice of the fabric's pool; only the first `binds` entries wait for us."""
-    ours = len(devices) if binds is None else binds
-    entries = tuple(
-        Device(one, binding_conditions=(READY,) if at < ours else ()) for at, one in enumerate(devices)
-    )
-    spec = ResourceSliceSpec(DRIVER, ResourcePool("rack-a", 1), devices=entries)
-    return ResourceSlice(metadata=replace(NODE.metadata, name=name, uid=name), spec=spec)
 
 
 FULL = [f"a100-{number}" for number in range(SLICE_DEVICES_MAX)]
@@ -196,6 +219,11 @@ def test_a_claim_that_is_ready_can_be_used_or_is_told_apart(row: Row) -> None:
     assert faults(row) == row.faults
 
 
+@pytest.mark.parametrize("row", PODS.values(), ids=PODS.keys())
+def test_a_pod_that_is_bound_has_what_it_asked_for_or_is_told_apart(row: Row) -> None:
+    assert faults(row) == row.faults
+
+
 @pytest.mark.parametrize("row", SLICES.values(), ids=SLICES.keys())
 def test_a_slice_is_as_it_should_be_or_is_told_apart(row: Row) -> None:
     assert faults(row) == row.faults
@@ -207,82 +235,10 @@ def test_what_the_view_has_not_heard_of_collides_with_nothing(one: Object) -> No
 
 
 def test_nothing_is_asked_of_other_kinds() -> None:
-    for one in (NODE, b.pod("p"), b.request({"a100-1": "c"})):
+    for one in (NODE, b.request({"a100-1": "c"})):
         assert faults(Row(one)) == ()
 
 
-# --- steps
-
-
-@pytest.mark.parametrize(("old", "new"), list(product(ResourceState, repeat=2)))
-def test_a_state_is_never_gone_back_to(old: ResourceState, new: ResourceState) -> None:
-    found = check.step(b.resource(state=old), b.resource(state=new))
-    back = f"resource/a100-1.rack-a: went back from {old} to {new} (rule 2)"
-    assert found == ((back,) if list(ResourceState).index(new) < list(ResourceState).index(old) else ())
-
-
-def guarded(
-    state: ResourceState, uid: str = "u", conditions: tuple[Condition, ...] = ()
-) -> ComposableResource:
-    return b.resource(state=state, finalizers=(FINALIZER,), uid=uid, conditions=conditions)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "fault"),
-    [
-        (None, b.resource(), ""),
-        (b.resource(on="n1"), b.resource(on="n2"), "moved from n1 to n2 (rule 2)"),
-        (b.resource(), b.resource(annotations={DEVICE: "a/b/c"}), "changed its device (rule 2)"),
-        (b.resource(), b.resource(physical="1"), ""),
-        (b.resource(physical="1"), b.resource(physical="1"), ""),
-        (b.resource(physical="1"), b.resource(physical="2"), "was 1 and is 2"),
-        (b.resource(physical="1"), b.resource(), "was 1 and is nothing"),
-        (guarded(NEW), None, ""),
-        (guarded(ATTACHING), None, "went while Attaching"),
-        (guarded(ONLINE), None, "went while Online"),
-        (guarded(DETACHING), None, "went while Detaching"),
-        (guarded(DETACHING, conditions=(Condition(RELEASED, "True"),)), None, ""),
-        (guarded(DELETING), None, ""),
-        (guarded(ONLINE), guarded(NEW, uid="v"), "went while Online"),
-        (b.resource(state=ONLINE, uid="u"), guarded(NEW, uid="v"), ""),
-        (b.resource(state=ONLINE), None, ""),
-    ],
-)
-def test_what_a_resource_is_for_stays_and_it_goes_when_all_is_done(
-    old: ComposableResource | None, new: ComposableResource | None, fault: str
-) -> None:
-    assert check.step(old, new) == ((f"resource/a100-1.rack-a: {fault}",) if fault else ())
-
-
-ELSEWHERE = b.claim("c", on="n2")
-LOST = f"claim/default/c: lost its Ready for {A100_1}"
-FAILED_LATE = f"claim/default/c: was failed for {A100_1} after it was Ready (rule 8)"
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "faults"),
-    [
-        (None, READY_CLAIM, ()),
-        (CLAIM, READY_CLAIM, ()),
-        (READY_CLAIM, READY_CLAIM, ()),
-        (READY_CLAIM, CLAIM, (LOST,)),
-        (CLAIM, told(FAILED), ()),
-        (READY_CLAIM, told(READY, FAILED), (FAILED_LATE,)),
-        (READY_CLAIM, told(READY, RESCHEDULE), (FAILED_LATE,)),
-        (READY_CLAIM, told(RESCHEDULE), (LOST, FAILED_LATE)),
-        (told(READY, FAILED), told(READY, RESCHEDULE), ()),
-        (told(READY, RESCHEDULE), told(READY, FAILED), ()),
-        (told(FAILED), told(FAILED, READY), ()),
-        (READY_CLAIM, b.claim("c", devices=()), ()),
-        (READY_CLAIM, ELSEWHERE, ()),
-        (READY_CLAIM, None, ()),
-        (READY_CLAIM, b.claim("c", uid="of another"), ()),
-        (b.claim("c", devices=()), b.claim("c", devices=()), ()),
-        (READY_CLAIM, NODE, ()),
-        (NODE, None, ()),
-    ],
-)
-def test_what_a_claim_was_told_holds_while_it_is_allocated(
-    old: Object | None, new: Object | None, faults: tuple[str, ...]
-) -> None:
-    assert check.step(old, new) == faults
+def test_every_fault_has_a_meaning() -> None:
+    assert list(check.MEANINGS) == list(check.Checker)
+    assert all(one.why and one.remedy for one in check.MEANINGS.values())

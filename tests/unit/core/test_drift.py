@@ -283,6 +283,7 @@ def marks(plan: Plan) -> list[tuple[str, bool]]:
 
 
 HERE = inventory(attached={"1": "n1"})
+FOR_ANOTHER = showing(STAGE, ours("1", order=OrderID("another")))
 SAID = (Condition(MISSING, "True"),)
 UNSAID = (Condition(MISSING, "False"),)
 TRUE, FALSE = [("a100-1.rack-a", True)], [("a100-1.rack-a", False)]
@@ -299,6 +300,8 @@ TRUE, FALSE = [("a100-1.rack-a", True)], [("a100-1.rack-a", False)]
         (SAID, STAGE, NEVER, []),
         (SAID, HERE, GONE, FALSE),
         (SAID, HERE, NEVER, FALSE),
+        ((), FOR_ANOTHER, GONE, TRUE),
+        (SAID, FOR_ANOTHER, GONE, []),
         (UNSAID, HERE, GONE, []),
         (UNSAID, STAGE, GONE, TRUE),
     ],

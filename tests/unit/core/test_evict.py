@@ -147,6 +147,8 @@ def test_it_leaves_with_its_id_written_down_so_that_its_node_can_be_asked() -> N
         ((vendor_slice("GPU-9"),), ()),
         ((vendor_slice("GPU-9"), claim("a", devices=["gpu.example.com/n1/gpu-0"])), ("Claimed",)),
         ((vendor_slice("GPU-8"), claim("a", devices=["gpu.example.com/n1/gpu-0"])), ()),
+        ((claim("a", devices=["fabric.jackfield.dev/n1/gpu-0"], waits=()),), ("Claimed",)),
+        ((claim("a", devices=["fabric.jackfield.dev/n2/gpu-0"], on="n2", waits=()),), ()),
     ],
 )
 def test_what_a_pod_may_use_stays(objects: tuple[Object, ...], wait: tuple[str, ...]) -> None:

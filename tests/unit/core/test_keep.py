@@ -9,7 +9,7 @@ from jackfield.model.composition import ComposableResource, ResourceState, Wante
 from jackfield.model.fabric import FabricDevice, Inventory, Machine, Traits
 from jackfield.model.meta import Object
 from jackfield.model.names import NEVER, Key, ModelName, NodeName, PhysicalID, Seconds
-from jackfield.model.policy import RESCHEDULE, Policy
+from jackfield.model.policy import RESCHEDULE, NamespaceRule, Policy
 from jackfield.testing.builders import (
     NODE,
     NOW,
@@ -224,6 +224,13 @@ def test_an_idle_device_stays_where_the_claim_that_was_given_it_is_turned_down(
     for chosen in (policy(), policy(model("A100", spares=1))):
         found = kept(idle(1), rival, *elsewhere, chosen=chosen)
         assert (staying(found), found.again_at) == ("a100-1", NOW + chosen.poll_seconds)
+
+
+def test_an_idle_device_does_not_leave_for_a_claim_that_waits_for_its_namespaces_quota() -> None:
+    full = replace(policy(), namespaces=(NamespaceRule("default", {"*": 1}),))
+    holding = claim("b", on="n2", devices=["a100-2"], ready=True)
+    found = kept(idle(1), claim("a", on="n2"), holding, *ELSEWHERE, chosen=full)
+    assert (staying(found), going(found)) == ("a100-1", {})
 
 
 def test_a_device_in_use_stays_on_a_cordoned_node() -> None:

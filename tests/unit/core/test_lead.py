@@ -92,6 +92,19 @@ ROWS: dict[str, tuple[Callable[..., FabricName], object, tuple[Object, ...], str
     ),
     "a machine of a fabric": (lead.of_node, b.NODE, (), "rack-a"),
     "a node of no fabric": (lead.of_node, NodeName("elsewhere"), (), ""),
+    "a node that says nothing of a fabric": (lead.of_node, NodeName("new"), (b.node("new"),), ""),
+    "a node that another replica was shown before us": (
+        lead.of_node,
+        NodeName("new"),
+        (b.node("new", fabric="rack-b"),),
+        "rack-b",
+    ),
+    "what its manager shows counts before what a node says": (
+        lead.of_node,
+        b.NODE,
+        (b.node(fabric="rack-b"),),
+        "rack-a",
+    ),
     "a claim with a device of ours": (lead.of_claim, Key("default", "c"), (b.claim("c"),), "rack-a"),
     "a claim with a vendor's device from a fabric": (
         lead.of_claim,

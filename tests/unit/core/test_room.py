@@ -75,6 +75,12 @@ def test_labels_that_are_right_are_not_written() -> None:
     assert room.decide(view, NODE, policy(), NOW) == Plan(again_at=SILENT_AT)
 
 
+def test_a_node_keeps_its_labels_until_the_manager_of_its_fabric_has_been_heard() -> None:
+    labelled = node(labels={"cohdi.io/fabric": "rack-a", "cohdi.io/a100": "true"})
+    plan = room.decide(world(labelled, heartbeat()), NODE, policy(), NOW)
+    assert plan == Plan(again_at=Seconds(NOW + policy().inventory_seconds))
+
+
 def test_a_node_that_left_its_fabric_loses_its_labels() -> None:
     view = world(node(fabric=FABRIC, room=["A100"]), heartbeat(), inventories=[inventory(machines=[])])
     (action,) = room.decide(view, NODE, policy(), NOW).actions

@@ -71,6 +71,19 @@ def test_what_was_detached_a_moment_ago_and_is_still_shown_is_not_put_into_the_b
     view.see(STAGE, current=False)
     assert names(surplus.adopt(view, NODE, policy(), NOW)) == ""
     view.see(STAGE)
+    assert names(surplus.adopt(view, NODE, policy(), NOW)) == "", "the manager was not asked since"
+    view.ask(FABRIC, NOW)
+    view.see(STAGE)
+    assert names(surplus.adopt(view, NODE, policy(), NOW)) == "a100-9.rack-a"
+
+
+def test_what_another_process_detached_is_not_put_into_the_books_by_an_old_inventory() -> None:
+    had = resource("a100-9", physical="9", version="7")
+    view = world(had, inventories=[STAGE])
+    view.remove(replace(had, metadata=replace(had.metadata, resource_version="8")))
+    assert names(surplus.adopt(view, NODE, policy(), NOW)) == ""
+    view.ask(FABRIC, NOW)
+    view.see(STAGE)
     assert names(surplus.adopt(view, NODE, policy(), NOW)) == "a100-9.rack-a"
 
 

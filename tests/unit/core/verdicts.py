@@ -1,7 +1,7 @@
 """Verdicts, told so that a table can hold them: how each claim on a node fares."""
 
 from jackfield.core import demand
-from jackfield.core.demand import Refuse, Serve, Settled
+from jackfield.core.demand import Postpone, Refuse, Serve, Settled
 from jackfield.model.fabric import Inventory
 from jackfield.model.meta import Object
 from jackfield.model.names import NEVER
@@ -39,3 +39,5 @@ def told(verdict: demand.Verdict) -> str:
             return "ready" if ready else "sent away"
         case Refuse(type=kind, device=of, reason=reason):
             return f"{kind} {of.device}: {reason}"
+        case Postpone(what=what):
+            return f"waits: {what}"

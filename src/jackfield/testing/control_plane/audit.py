@@ -3,12 +3,13 @@
 Knows the log's format. Must not know who ought to ask what.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
+REASON = "authorization.k8s.io/reason"
 WRITES = ("create", "update", "patch", "delete", "deletecollection")
 
 
@@ -23,6 +24,8 @@ class Entry(msgspec.Struct, frozen=True):
     namespace: str
     name: str
     code: int
+    allowed_by: str = ""
+    """The role that allowed it, as the API server says; empty where RBAC was not asked, or said no."""
 
 
 class _User(msgspec.Struct, frozen=True):
@@ -47,6 +50,7 @@ class _Line(msgspec.Struct, frozen=True, rename="camel"):
     user_agent: str = ""
     object_ref: _Object = _Object()
     response_status: _Answer = _Answer()
+    annotations: Mapping[str, str] = {}
 
 
 def entries(log: Path) -> tuple[Entry, ...]:
@@ -68,6 +72,12 @@ def _whole_lines(log: Path) -> list[bytes]:
     return log.read_bytes().split(b"\n")[:-1]
 
 
+def _role(reason: str) -> str:
+    """Return the role in the words: RBAC: allowed by RoleBinding "b/ns" of Role "r" to ServiceAccount "s/ns"."""
+    _, _, rest = reason.partition('Role "')
+    return rest.partition('"')[0]
+
+
 def _entry(line: _Line) -> Entry:
     what = line.object_ref
     return Entry(
@@ -78,4 +88,5 @@ def _entry(line: _Line) -> Entry:
         namespace=what.namespace,
         name=what.name,
         code=line.response_status.code,
+        allowed_by=_role(line.annotations.get(REASON, "")),
     )

@@ -1,0 +1,416 @@
+"""Looks at every change as it happens, against what must never be; at rest and in the end, against what must be.
+
+Sees the API's own truth and the hardware's, not anybody's cache. Hears what our processes say they wait for, as one of
+their recorders. Knows which checker looks at what. Must not touch anything.
+"""
+
+from collections.abc import Callable, Iterable
+
+from jackfield.cluster.errors import ApiError
+from jackfield.cluster.history import Event, EventType, Stored
+from jackfield.controllers.lead import REPLICAS
+from jackfield.controllers.store import Store
+from jackfield.core import check, drift
+from jackfield.model.claim import ResourceClaim
+from jackfield.model.composition import (
+    RELEASED,
+    VISIBLE,
+    ComposabilityRequest,
+    ComposableResource,
+    ResourceState,
+)
+from jackfield.model.fabric import Order
+from jackfield.model.lease import Lease
+from jackfield.model.meta import Object, holds
+from jackfield.model.names import (
+    LONG_AGO,
+    NEVER,
+    FabricName,
+    Key,
+    NodeName,
+    PhysicalID,
+    Seconds,
+    Uid,
+    seconds,
+)
+from jackfield.model.node import Node
+from jackfield.model.plan import AnyAction, DeleteRequest, Finding, PutRequest, Waiting
+from jackfield.model.pod import Pod
+from jackfield.model.policy import DRIVER
+from jackfield.model.slice import ResourceSlice
+from jackfield.model.taint import DeviceTaintRule
+from jackfield.model.view import ObjectChanged
+from jackfield.ports import Changed, Deleted, Prepared
+from jackfield.sim.audit import ending
+from jackfield.sim.audit.checkers import Checker
+from jackfield.sim.audit.ledger import Ledger, PodLife, Summary
+from jackfield.sim.audit.orders import Call, Orders
+from jackfield.sim.host import SimHost
+from jackfield.sim.manager import Manager
+from jackfield.sim.pool import Movement
+from jackfield.sim.world import SimWorld
+
+KINDS = (Node, Pod, ResourceClaim, ComposabilityRequest, ComposableResource, ResourceSlice, DeviceTaintRule)
+
+
+OUR_CONTROLLERS = ("jackfield", "replica-")
+"""How the names begin under which our processes write."""
+NODE_PLUGINS = "jackfield-node"
+SERVES_CLAIMS = "scale.decide"
+GLANCE_SECONDS = 10.0
+FAIR_SECONDS = 120.0
+"""So long after the last trouble everybody has heard of everything."""
+BY_THE_CLOCK = (
+    check.Checker.RETURNED_EARLY,
+    check.Checker.TAKEN_BACK,
+    check.Checker.IDLE_TOO_LONG,
+    Checker.ASKED_TOO_SOON,
+    Checker.GONE_TOO_SOON,
+)
+"""What nobody can keep who is shown a wrong time: hold times, and how long a manager has been quiet."""
+IDLE_WRITES_MAX = 30
+"""Writes of ours that may change nothing, in a whole play: a manager may give the same reason twice."""
+
+
+class ViolationError(AssertionError):
+    """Something was seen that must never be."""
+
+
+class Audit:
+    """Watches one world; a `controllers.runner.Recorder`."""
+
+    def __init__(self, world: SimWorld, *, on_violation: Callable[[str], None] | None = None) -> None:
+        self.violations: list[str] = []
+        self.hopeless: dict[Key, str] = {}
+        """Pods that cannot ever run, and why: whoever drew them knows."""
+        self.repeats = IDLE_WRITES_MAX
+        """So many more writes may change nothing; one more for each of ours whose answer was lost, and each death."""
+        self.clocks_were_set = False
+        """Whether somebody set a clock: then times on objects say little."""
+        self._world = world
+        self._store = Store(world.setting.policy)
+        self._on_violation = on_violation
+        self._ledger = Ledger()
+        self._orders = Orders(self._store, world.setting.lease_seconds)
+        self._robbed: dict[Uid, None] = {}  # claims whose device somebody took by force
+        self._excused: dict[PhysicalID, Seconds] = {}  # when somebody last moved it
+        self._prepared: dict[NodeName, dict[tuple[Uid, PhysicalID], None]] = {}
+        self._changed: dict[str, Seconds] = {}
+        self._unshown: dict[str, None] = {}  # nodes and resources whose manager forgot something
+        self._waits: dict[str, tuple[Seconds, Waiting]] = {}
+        self._began = world.clock.now()
+        self._fair_since = self._began
+        self._next_glance = self._began
+        self._listen()
+
+    def _listen(self) -> None:
+        hardware = self._world.hardware
+        for kind in KINDS:
+            self._world.api.subscribe(kind, self._hear)
+        self._world.api.subscribe(Lease, self._tick)  # signs of life come all the time
+        hardware.movements.append(self._moved)
+        hardware.senses.append(self._sensed)
+        self._world.api.idle.append(self._idle)
+        for fabric, manager in hardware.managers.items():
+            manager.asked.append(self._ear(fabric, manager))
+
+    def _ear(self, fabric: FabricName, manager: Manager) -> Callable[[str, str, Order], None]:
+        def hear(by: str, verb: str, order: Order) -> None:
+            traits = manager.inventory().traits
+            call = Call(by, verb, order, self._world.clock.now())
+            for checker, name, what in self._orders.asked(call, traits, self._lease(by)):
+                if not self._is_excused(fabric, order.device):
+                    self._violated(checker, f"{name}: {what}")
+
+        return hear
+
+    def _lease(self, by: str) -> Seconds:
+        """When a replica's lease runs out, as everybody can read; never for one that is alone."""
+        if len(self._world.replicas) <= 1:
+            return NEVER
+        try:
+            lease = self._world.api.get(Lease, Key(REPLICAS, by)).object
+        except ApiError:
+            return LONG_AGO
+        assert isinstance(lease, Lease)
+        return Seconds(seconds(lease.spec.renew_time) + lease.spec.lease_duration_seconds)
+
+    @property
+    def pods(self) -> dict[Key, PodLife]:
+        """Every pod that ever was."""
+        return self._ledger.pods
+
+    @property
+    def events(self) -> int:
+        """How many changes were looked at."""
+        return self._ledger.events
+
+    def begin(self) -> None:
+        """Count from here; what came before is looked at, but not counted."""
+        self._began = self._world.clock.now()
+        self._ledger.begin()
+
+    def excuse(self, device: PhysicalID) -> None:
+        """Take it that somebody else moves a device now: what it is pulled from, and its books, are not our fault."""
+        self._excused[device] = self._world.clock.now()
+
+    def rewound(self) -> None:
+        """Take it that the API was restored from a backup: steps back, and orders of nobody, are not our fault."""
+        self._orders.forget()
+        self._store.clear()
+        for kind in KINDS:
+            for item in self._world.api.list(kind).items:
+                self._store.put(item.object)
+                _ = tuple(self._orders.know(None, item.object, self._world.clock.now()))
+
+    # --- what happens in the API
+
+    def _hear(self, event: Event) -> None:
+        self._ledger.events += 1
+        gone = event.type is EventType.DELETED
+        one = event.stored.object
+        for delta in self._store.observe(Deleted(one) if gone else Changed(one)):
+            if isinstance(delta, ObjectChanged):
+                for checker, name, what in self._orders.know(delta.old, delta.new, self._world.clock.now()):
+                    self._violated(checker, f"{name}: {what}")
+                self._check(delta.old, delta.new)
+                self._count(delta.old, delta.new)
+
+    def _check(self, old: Object | None, new: Object | None) -> None:
+        now = self._world.clock.now()
+        found = check.step(old, new, self._store, self._store.policy, now)
+        faults = [one for one in found if not self._is_unshown(one, new)]
+        for one in self._around(new):
+            by_hand = isinstance(one, ComposableResource) and one.status.cdi_device_id in self._excused
+            if one.uid not in self._robbed and not by_hand:  # no books are right about what somebody moved
+                faults += check.state(self._store, one, self._store.policy)
+        for fault in faults:
+            self._violated(fault.checker, str(fault))
+        if isinstance(new, ComposableResource):
+            self._said(old, new)
+
+    def _is_unshown(self, fault: check.Fault, new: Object | None) -> bool:
+        """Whether a device is returned because its manager once did not show it, or its node's others."""
+        node = f"node/{new.node}" if isinstance(new, ComposableResource) else ""
+        early = fault.checker is check.Checker.RETURNED_EARLY
+        return early and (fault.object in self._unshown or node in self._unshown)
+
+    def _around(self, new: Object | None) -> list[Object]:
+        """What a change bears on."""
+        around = [new] if new is not None else []
+        if isinstance(new, ComposableResource) and new.device is not None:
+            holding = self._store.claims_holding(new.device)
+            around += holding
+            if new.spec.force_detach and new.state is ResourceState.DETACHING:
+                self._robbed |= dict.fromkeys(claim.uid for claim in holding)
+        if isinstance(new, ResourceClaim):
+            around += self._store.pods_using(new.key)
+        return around
+
+    def _idle(self, stored: Stored, manager: str) -> None:
+        """Count a write that changed nothing; a plugin that writes a holder again asks for its version by that."""
+        if manager.startswith(OUR_CONTROLLERS) and manager != NODE_PLUGINS:
+            self.repeats -= 1
+            if self.repeats < 0:
+                what = f"{stored.kind.type.__name__} {stored.key}: {manager} writes what is there already"
+                self._violated(Checker.WRITE_WITHOUT_CHANGE, what)
+
+    def _said(self, old: Object | None, new: ComposableResource) -> None:
+        """What a node says of a device is so."""
+        before = old.status.conditions if isinstance(old, ComposableResource) else ()
+        host, physical = self._world.hardware.hosts.get(new.node), new.status.cdi_device_id
+        binds = new.device is not None and new.device.driver == DRIVER
+        if host is None or not binds or physical in self._excused or new.spec.force_detach:
+            return
+        name, conditions = f"resource/{new.metadata.name}", new.status.conditions
+        seen = any(one.physical == physical for one in host.seen())
+        if holds(conditions, VISIBLE) and not holds(before, VISIBLE) and not seen:
+            self._violated(Checker.VISIBLE_UNSEEN, f"{name}: {new.node} does not see {physical} (rule 6)")
+        used = any(one.physical == physical for one in host.prepared())
+        if holds(conditions, RELEASED) and not holds(before, RELEASED) and used and physical:
+            self._violated(Checker.RELEASED_IN_USE, f"{name}: {physical} is prepared on {new.node} (rule 14)")
+
+    def _count(self, old: Object | None, new: Object | None) -> None:
+        now = self._world.clock.now()
+        self._ledger.count(old, new, now)
+        if isinstance(new, ComposableResource):
+            self._ledger.serves_request(self._store, new)
+            self._changed[f"device/{new.device}"] = now
+        if isinstance(new, ResourceClaim):
+            self._changed[f"claim/{new.key}"] = now
+
+    # --- what happens to hardware
+
+    def _sensed(self, host: SimHost) -> None:
+        known = self._prepared.get(host.node, {})
+        for one in host.prepared():
+            self._ledger.served(host.node, one.physical)
+            ours = one.device.startswith(f"{DRIVER}/")  # what other drivers prepare is their own business
+            if ours and (one.uid, one.physical) not in known:
+                self._prepare(host.node, one)
+        self._prepared[host.node] = {(one.uid, one.physical): None for one in host.prepared()}
+
+    def _prepare(self, node: NodeName, prepared: Prepared) -> None:
+        """What is prepared was lent to this very claim, on this node, and is the device that it was given."""
+        found = self._store.resources_recording(prepared.claim)
+        lent = [one for one in found if str(one.device) == prepared.device and one.node == node]
+        fit = any(
+            one.state is ResourceState.ONLINE
+            and one.holder == prepared.uid
+            and one.record is not None
+            and one.record.uid == prepared.uid
+            and one.status.cdi_device_id == prepared.physical
+            for one in lent
+        )
+        if not fit and prepared.physical not in self._excused:
+            what = f"{prepared.device} is prepared for claim {prepared.claim} on {node} and not lent to it (rule 10)"
+            self._violated(Checker.PREPARED_UNLENT, f"device/{prepared.physical}: {what}")
+
+    def _moved(self, movement: Movement) -> None:
+        name = f"device/{movement.device.id}"
+        excused = movement.device.id in self._excused
+        if movement.present:
+            elsewhere = self._ledger.came(movement)
+            if elsewhere:
+                self._violated(Checker.ON_TWO_NODES, f"{name}: on {movement.node} and on {elsewhere[0]}")
+            for checker, about, what in self._orders.arrived(movement):
+                if not excused:
+                    self._violated(checker, f"{about}: {what}")
+            return
+        stay = self._ledger.went(movement, excused=excused)
+        host = self._world.hardware.hosts.get(movement.node)
+        if host is not None and host.pulled_in_use:
+            pulled = host.pulled_in_use.pop()
+            if not self._forced(pulled.device.id) and not excused:
+                self._violated(Checker.PULLED_IN_USE, f"{name}: pulled from {pulled.node} while prepared")
+        by_hand = self._excused.get(movement.device.id) == self._world.clock.now()
+        if stay is not None and not stay.ours and not by_hand and not self._may_go(movement):
+            self._violated(
+                Checker.FOREIGN_TOUCHED, f"{name}: was not ours, and was taken from {movement.node}"
+            )
+
+    def _may_go(self, movement: Movement) -> bool:
+        """Whether the policy names a device of somebody else's."""
+        device = movement.device
+        return any(
+            (rule.device or rule.model or rule.node)
+            and rule.device in {"", device.id}
+            and rule.model in {"", device.model}
+            and rule.node in {"", movement.node}
+            for rule in self._store.policy.detach_foreign
+        )
+
+    def _forced(self, device: PhysicalID) -> bool:
+        found = (self._store.resource_with(fabric, device) for fabric in self._world.hardware.managers)
+        return any(one is not None and one.spec.force_detach for one in found)
+
+    def _is_excused(self, fabric: FabricName, device: PhysicalID) -> bool:
+        del fabric
+        return bool(device) and device in self._excused
+
+    # --- what our processes say
+
+    def did(self, at: Seconds, by: str, action: AnyAction, error: str) -> None:
+        """Hear of an action: what others asked for is left alone."""
+        del at
+        if error or not isinstance(action, PutRequest | DeleteRequest):
+            return
+        name = action.request.metadata.name if isinstance(action, PutRequest) else action.name
+        known = self._store.request(name)
+        if known is not None and not known.scalers:
+            self._violated(Checker.FOREIGN_TOUCHED, f"request/{name}: is not ours, and {by} changed it")
+
+    def waits(self, at: Seconds, by: str, waiting: tuple[Waiting, ...]) -> None:
+        """Hear what is waited for; of a claim, what the one says who serves it."""
+        for one in waiting:
+            if by == SERVES_CLAIMS or not one.object.startswith("claim/"):
+                self._waits[one.object] = (at, one)
+
+    def found(self, at: Seconds, by: str, finding: Finding, *, over: bool) -> None:
+        """Hear what a manager does not show: what nobody can see may be given up. The rest is compared here."""
+        del at, by, over
+        if finding.reason in {drift.Kind.UNSHOWN, drift.Kind.MISSING}:
+            self._unshown[finding.object] = None
+
+    def hop(self, action: AnyAction, after: Seconds) -> None:
+        """Pass over how long it took."""
+
+    # --- when nothing should be under way, and in the end
+
+    def _tick(self, _: Event) -> None:
+        if self._world.clock.now() >= self._next_glance:
+            self._next_glance = Seconds(self._world.clock.now() + GLANCE_SECONDS)
+            self._glance()
+
+    def _glance(self) -> None:
+        """Look now and then whether whoever waits is told why, and not in vain; while nothing is wrong with anybody."""
+        now = self._world.clock.now()
+        if ending.is_stormy(self._world):
+            self._fair_since = now
+        elif now >= self._fair_since + FAIR_SECONDS and not self._store.policy.paused:
+            scene = ending.Scene(self._world, self._store, now, self._excused, self.hopeless)
+            changed = ending.Changes(self._changed, self._fair_since)
+            self._told((*ending.unexplained(scene, changed, self._waits), *ending.in_vain(scene, changed)))
+
+    def quiet(self) -> tuple[str, ...]:
+        """Look at everything: for a moment at which nothing is under way."""
+        return self._told(ending.at_rest(self._scene()))
+
+    def lacks(self) -> tuple[str, ...]:
+        """Return what is not yet as it must be in the end, and hold it against nobody: for whoever waits for it."""
+        scene = self._scene()
+        faults = (*ending.at_rest(scene), *ending.fulfilled(scene, self._waits))
+        return tuple(f"{checker} {words}" for checker, words in faults)
+
+    def end(self) -> tuple[str, ...]:
+        """Look at everything, long after the last trouble: all that is good has happened."""
+        scene = self._scene()
+        return self._told((*ending.at_rest(scene), *ending.fulfilled(scene, self._waits)))
+
+    def _scene(self) -> ending.Scene:
+        now = self._world.clock.now()
+        for fabric, manager in self._world.hardware.managers.items():
+            self._store.ask(fabric, now)
+            self._store.see(manager.inventory(), at=now)
+        return ending.Scene(self._world, self._store, now, self._excused, self.hopeless)
+
+    def _told(self, faults: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+        before = len(self.violations)
+        for checker, words in faults:
+            self._violated(checker, words)
+        return tuple(self.violations[before:])
+
+    def _violated(self, checker: str, words: str) -> None:
+        if self.clocks_were_set and checker in BY_THE_CLOCK:
+            return
+        line = f"{self._world.clock.now() - self._began:.3f} {checker} {words}"
+        self.violations.append(line)
+        if self._on_violation is not None:
+            self._on_violation(line)
+
+    # --- what came of it
+
+    def summary(self) -> Summary:
+        """Return what the play has cost so far."""
+        counts = [one.counts for one in self._world.hardware.managers.values()]
+        attaches, detaches = sum(one.attaches for one in counts), sum(one.detaches for one in counts)
+        pods = self._ledger.counted()
+        served = [life for life in pods.values() if life.devices and life.running is not None]
+        waited = {
+            life.title: round(life.running - life.created, 1)
+            for life in pods.values()
+            if life.running is not None
+        }
+        return Summary(
+            pods={life.title: life.phase for life in pods.values()},
+            attaches=attaches,
+            detaches=detaches,
+            nodes_added=self._ledger.nodes_added,
+            attaches_per_pod=round(attaches / len(served), 4) if served else 0.0,
+            wasted=self._ledger.wasted,
+            devices_attached=len(self._ledger.stays),
+            waited=waited,
+            events=self.events,
+            writes=self._world.client.writes,
+            seconds=round(self._world.clock.now() - self._began, 1),
+        )

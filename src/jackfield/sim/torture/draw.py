@@ -1,0 +1,241 @@
+"""A seed → an ordeal: a cluster, what its users do, and everything that goes wrong.
+
+Knows how likely what is. Must not know how it is carried out, nor what comes of it. Everything drawn is a value that
+can be printed, shortened and played again.
+"""
+
+import random
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from jackfield.core.allocate import Features, Profile
+from jackfield.model.composition import AllocationPolicy
+from jackfield.model.fabric import Traits
+from jackfield.model.names import FabricName, ModelName, NodeName, Seconds
+from jackfield.model.policy import DRIVER, DeviceModel, Policy
+from jackfield.sim.chance import Chance, Lognormal, Uniform
+from jackfield.sim.host import HostSpec
+from jackfield.sim.scenario import AnyStep, CreateClaim, CreatePod, CreateRequest, Delete
+from jackfield.sim.setting import Class, Nodes, Setting
+from jackfield.sim.spec import Batch, FabricSpec
+from jackfield.sim.torture import hardship
+from jackfield.sim.trouble import Replace
+
+VENDOR: Final = "gpu.example.com"
+MODELS: Final = (ModelName("A100"), ModelName("H100"))
+PODS_MIN, PODS_MAX = 50, 60
+TROUBLES_MIN, TROUBLES_MAX = 10, 16
+
+
+class Ordeal(msgspec.Struct, frozen=True):
+    """All that a seed draws."""
+
+    seed: int
+    setting: Setting
+    steps: tuple[AnyStep, ...]
+    """What users do and what goes wrong, by time."""
+    calm_at: float
+    """When the last trouble is over, at the latest."""
+
+    @property
+    def pods(self) -> int:
+        """How many pods there are in all."""
+        return sum(one.count for one in self.steps if isinstance(one, CreatePod))
+
+    @property
+    def troubles(self) -> int:
+        """How much goes wrong."""
+        return sum(isinstance(one, hardship.TROUBLES) for one in self.steps)
+
+
+class Given(msgspec.Struct, frozen=True):
+    """What an operator wants to have tortured instead of something drawn."""
+
+    setting: Setting | None = None
+    policy: Policy | None = None
+
+
+def draw(seed: int, given: Given = Given()) -> Ordeal:
+    """Return the ordeal of a seed."""
+    chance = Chance(seed).branch("torture")
+    setting = given.setting or _setting(chance.branch("setting").generator)
+    if given.policy is not None:
+        setting = msgspec.structs.replace(setting, policy=given.policy)
+    dice = chance.branch("time").generator
+    calm_at = round(dice.uniform(1800.0, 5400.0), 1)
+    stage = hardship.Stage.of(setting)
+    troubles = hardship.troubles(chance.branch("troubles").generator, stage, calm_at)
+    gone = {one.node for one in troubles if isinstance(one, Replace)}
+    users = _users(chance.branch("users").generator, stage, calm_at, frozenset(gone))
+    steps = sorted((*users, *troubles), key=lambda one: one.at)
+    return Ordeal(seed, setting, tuple(steps), calm_at)
+
+
+# --- the cluster
+
+
+def _setting(dice: random.Random) -> Setting:
+    fabrics = [FabricName(name) for name in ("a", "b")[: 1 + (dice.random() < 0.3)]]
+    policy = _policy(dice)
+    nodes = [
+        Nodes(
+            name=f"n{fabric}",
+            count=dice.randint(2, 4),
+            fabric=fabric,
+            slots=dice.randint(2, 4),
+            cpu="64",
+            memory="256Gi",
+        )
+        for fabric in fabrics
+    ]
+    ours = all(model.binds for model in policy.models)  # a vendor's driver asks no bus
+    drivers = dict.fromkeys(model.driver_name for model in policy.models)
+    lag = round(dice.uniform(0.0, 3.0), 2) if dice.random() < 0.5 else 0.0
+    return Setting(
+        nodes=tuple(nodes),
+        fabrics=tuple(_fabric(dice, name, policy) for name in fabrics),
+        classes=tuple(Class(_class(driver), f'device.driver == "{driver}"') for driver in drivers),
+        policy=policy,
+        host=HostSpec(Uniform(Seconds(0.5), Seconds(6.0)), needs_rescan=ours and dice.random() < 0.3),
+        pod_start=Uniform(Seconds(0.1), Seconds(3.0)),
+        pod_stop=Uniform(Seconds(0.1), Seconds(5.0)),
+        boot=Uniform(Seconds(30.0), Seconds(90.0)),
+        scheduler_lag=Uniform(Seconds(0.0), Seconds(lag)),
+        api_latency=Uniform(Seconds(0.001), Seconds(dice.choice((0.01, 0.05, 0.5)))),
+        replicas=2,
+        lease_seconds=Seconds(float(dice.choice((30, 60, 90)))),
+        features=Features(profile=dice.choice((Profile.V1_36, Profile.V1_36, Profile.V1_37))),
+        heartbeat=Seconds(30.0),
+    )
+
+
+def _class(driver: str) -> str:
+    return "gpu" if driver == DRIVER else "vendor-gpu"
+
+
+def _policy(dice: random.Random) -> Policy:
+    models = MODELS[: 1 + (dice.random() < 0.4)]
+    driver = DRIVER if dice.random() < 0.6 else VENDOR
+    return Policy(
+        models=tuple(
+            DeviceModel(
+                index=index,
+                cdi_model_name=model,
+                k8s_device_name=model.lower(),
+                driver_name=driver,
+                spares=dice.choice((0, 0, 0, 1)),
+                cannot_coexist_with=(1 - index,) if len(models) > 1 and dice.random() < 0.2 else (),
+            )
+            for index, model in enumerate(models)
+        ),
+        hold_seconds=Seconds(float(dice.choice((0, 30, 120, 300)))),
+        blame_seconds=Seconds(float(dice.choice((60, 300)))),
+        binding_timeout_seconds=Seconds(float(dice.choice((200, 400, 600)))),
+        attach_deadline_seconds=Seconds(float(dice.choice((90, 180, 300)))),
+        heartbeat_seconds=Seconds(100.0),
+        inventory_seconds=Seconds(float(dice.choice((15, 30, 60)))),
+        missing_seconds=Seconds(float(dice.choice((60, 90)))),
+        # Mostly never: a safety net would hide that a wake-up was lost.
+        resync_seconds=Seconds(float(dice.choice((300, 1e9, 1e9)))),
+        poll_seconds=Seconds(float(dice.choice((1, 2)))),
+        claim_attempts_max=50,
+    )
+
+
+def _fabric(dice: random.Random, name: FabricName, policy: Policy) -> FabricSpec:
+    knows_orders = dice.random() < 0.6
+    traits = Traits(
+        chooses_device=dice.random() < 0.5,
+        knows_orders=knows_orders,
+        call_timeout=Seconds(60.0 if knows_orders else float(dice.choice((20, 40, 60)))),
+        jobs=dice.choice((1, 2, 4, 8)),
+    )
+    slow = dice.choice((3.0, 10.0, 25.0))
+    return FabricSpec(
+        name=name,
+        batches=tuple(Batch(one.cdi_model_name, dice.randint(3, 6), "switch-0") for one in policy.models),
+        traits=traits,
+        attach=Lognormal(Seconds(slow), 0.5, max=Seconds(min(2.5 * slow, traits.call_timeout - 1.0))),
+        detach=Uniform(Seconds(1.0), Seconds(8.0)),
+    )
+
+
+# --- what users do
+
+
+def _users(
+    dice: random.Random, stage: hardship.Stage, until: float, gone: frozenset[NodeName]
+) -> Iterator[AnyStep]:
+    """Pods that come, some of which somebody deletes; claims that several share; requests by hand."""
+    pods = dice.randint(PODS_MIN, PODS_MAX)
+    shared = 0
+    while pods > 0:
+        at = round(dice.uniform(0.0, 0.9 * until), 1)
+        luck = dice.random()
+        if luck < 0.06:
+            shared += 1
+            users = min(pods, dice.randint(2, 3))
+            pods -= users
+            yield from _shared(dice, stage, at, f"shared-{shared}", users)
+        else:
+            yield from _pod(dice, stage, at, f"pod-{pods}", gone)
+            pods -= 1
+    for number in range(dice.randint(0, 2)):
+        yield from _request(dice, stage, until, f"by-hand-{number}")
+    for _ in range(
+        dice.choice((0, 0, 1, 2))
+    ):  # somebody deletes what he should not; it goes when nobody uses it
+        at = round(dice.uniform(0.1, 0.9) * until, 1)
+        yield Delete(at=at, object=f"resource/{dice.choice(stage.resources)}")
+
+
+def _pod(
+    dice: random.Random, stage: hardship.Stage, at: float, name: str, gone: frozenset[NodeName]
+) -> Iterator[AnyStep]:
+    devices = dice.choices((1, 2, 3), (80, 15, 5))[0]
+    stay = [one for one in stage.nodes if one not in gone]
+    pinned = bool(stay) and dice.random() < 0.08
+    yield CreatePod(
+        at=at,
+        name=name,
+        devices=min(devices, stage.slots_min),
+        device_class=dice.choice(stage.classes),
+        node=dice.choice(stay) if pinned else NodeName(""),
+        run=round(dice.choice((5.0, 30.0, 60.0, 200.0)) * dice.uniform(0.5, 1.5), 1),
+    )
+    if dice.random() < 0.15:
+        after = dice.choice((0.0, 1.0, 10.0, 60.0)) * dice.uniform(0.5, 1.5)
+        yield Delete(at=round(at + after, 1), object=f"pod/default/{name}", force=dice.random() < 0.3)
+
+
+def _shared(
+    dice: random.Random, stage: hardship.Stage, at: float, name: str, users: int
+) -> Iterator[AnyStep]:
+    device_class = dice.choice(stage.classes)
+    yield CreateClaim(at=at, name=name, devices=1, device_class=device_class)
+    for number in range(users):
+        yield CreatePod(
+            at=round(at + dice.uniform(0.1, 60.0), 1),
+            name=f"{name}-{number}",
+            claim=name,
+            run=round(dice.uniform(10.0, 120.0), 1),
+        )
+    luck = dice.random()
+    if luck < 0.3:  # its container may live on while another pod uses the same claim
+        yield Delete(at=round(at + dice.uniform(20.0, 90.0), 1), object=f"pod/default/{name}-0", force=True)
+    elif luck < 0.5:  # nobody may be left who uses the claim
+        for number in range(users):
+            after = round(at + dice.uniform(60.1, 75.0), 1)
+            yield Delete(at=after, object=f"pod/default/{name}-{number}", force=dice.random() < 0.3)
+
+
+def _request(dice: random.Random, stage: hardship.Stage, until: float, name: str) -> Iterator[AnyStep]:
+    begin, end = sorted((dice.uniform(0.0, 0.8 * until), dice.uniform(0.0, 0.9 * until)))
+    model, policy = dice.choice(stage.models), dice.choice(list(AllocationPolicy))
+    yield CreateRequest(at=round(begin, 1), name=name, model=model, size=dice.randint(1, 2), policy=policy)
+    if dice.random() < 0.5:
+        middle = round(dice.uniform(begin, end), 1)
+        yield CreateRequest(at=middle, name=name, model=model, size=dice.randint(0, 2), policy=policy)
+    yield Delete(at=round(end, 1), object=f"request/{name}")

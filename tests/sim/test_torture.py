@@ -1,0 +1,103 @@
+"""Ordeals drawn from seeds: the same seed is the same ordeal. Some are lived through here, more by `make torture`."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+import yaml
+
+from jackfield.sim.scenario import CreatePod
+from jackfield.sim.torture import draw, hardship, run, shrink
+from jackfield.sim.torture.draw import Ordeal
+from jackfield.sim.torture.run import Verdict
+
+ORDEALS = Path(__file__).parent / "ordeals"
+SEEDS = (3, 7)
+"""One of each hand-over; the rest is for `make torture`."""
+MANY = range(200)
+
+
+def told(seed: int, hash_seed: int) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "jackfield", "torture", "--seed", str(seed), "--steps", "1-12"],
+        env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    return done.stdout
+
+
+def test_a_seed_tells_the_same_lines_under_every_hash_seed() -> None:
+    assert told(5, 1) == told(5, 2)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_nothing_breaks_in_an_ordeal_and_everybody_runs_when_it_is_over(seed: int) -> None:
+    verdict = run.suffer(draw.draw(seed))
+    assert verdict.violations == ()
+
+
+@pytest.mark.parametrize("path", sorted(ORDEALS.glob("*.yaml")), ids=lambda path: path.stem)
+def test_what_once_broke_something_breaks_nothing_any_more(path: Path) -> None:
+    ordeal = msgspec.convert(yaml.safe_load(path.read_text()), Ordeal)
+    assert run.suffer(ordeal).violations == ()
+
+
+def test_every_seed_draws_fifty_pods_and_ten_troubles() -> None:
+    drawn = [draw.draw(seed) for seed in MANY]
+    assert min(one.pods for one in drawn) >= draw.PODS_MIN
+    assert min(one.troubles for one in drawn) >= hardship.TROUBLES_MIN
+
+
+def test_every_trouble_of_the_table_is_drawn() -> None:
+    kinds = {type(step) for seed in MANY for step in draw.draw(seed).steps if not isinstance(step, CreatePod)}
+    assert kinds >= set(hardship.TROUBLES) - set(hardship.UNDRAWN)
+
+
+def test_an_ordeal_can_be_kept_and_read_again() -> None:
+    ordeal = draw.draw(17)
+    kept = yaml.safe_dump(msgspec.to_builtins(ordeal))
+    assert msgspec.convert(yaml.safe_load(kept), Ordeal) == ordeal
+
+
+def test_all_that_is_drawn_is_over_before_the_calm() -> None:
+    assert all(step.at < ordeal.calm_at for ordeal in map(draw.draw, MANY) for step in ordeal.steps)
+
+
+# --- making it short
+
+
+def broken_by(*numbers: int) -> run.Lived:
+    """A way to live in which only these steps together break something."""
+    ordeal = draw.draw(1)
+    guilty = [ordeal.steps[number - 1] for number in numbers]
+
+    def live(one: Ordeal) -> Verdict:
+        broken = all(step in one.steps for step in guilty)
+        at = max(step.at for step in guilty)
+        return Verdict(1, 0, 0, at, None, (f"{at:.3f} on-two-nodes device/0",) if broken else ())
+
+    return live
+
+
+@pytest.mark.parametrize("guilty", [(1,), (3, 20), (2, 9, 33)])
+def test_of_an_ordeal_that_breaks_something_only_the_guilty_steps_are_left(guilty: tuple[int, ...]) -> None:
+    ordeal, live = draw.draw(1), broken_by(*guilty)
+    found = shrink.shortest(ordeal, live(ordeal), live=live)
+    assert found.kept == guilty
+    assert found.ordeal.steps == tuple(ordeal.steps[number - 1] for number in guilty)
+
+
+def test_another_violation_is_not_taken_for_the_same() -> None:
+    ordeal = draw.draw(1)
+
+    def live(one: Ordeal) -> Verdict:
+        word = "pulled-in-use" if len(one.steps) == len(ordeal.steps) else "pod-waits"
+        return Verdict(1, 0, 0, 9999.0, None, (f"1.0 {word} device/0",))
+
+    assert len(shrink.shortest(ordeal, live(ordeal), live=live).kept) == len(ordeal.steps)
