@@ -8,10 +8,10 @@ from jackfield.core import naming
 from jackfield.model.composition import ComposableResource
 from jackfield.model.device import DeviceTaint
 from jackfield.model.meta import ObjectMeta
-from jackfield.model.names import DeviceID, Seconds, seconds
+from jackfield.model.names import DeviceID, Seconds, Time, rfc3339_micro, seconds
 from jackfield.model.plan import DropTaint, Phase, Plan, PutTaint, Waiting
 from jackfield.model.policy import Policy
-from jackfield.model.taint import KEY, DeviceTaintRule, DeviceTaintRuleSpec, DeviceTaintSelector
+from jackfield.model.taint import KEY, TAINTED, DeviceTaintRule, DeviceTaintRuleSpec, DeviceTaintSelector
 from jackfield.model.view import View
 
 
@@ -24,11 +24,13 @@ def unguarded(view: View, resource: ComposableResource, policy: Policy, now: Sec
     if rule is None:
         put = PutTaint(
             phase=Phase.DETACHED,
-            rule=_rule(resource, offered[0]),
+            rule=_rule(resource, offered[0], now),
             because=f"{offered[0]} must not be given away while it is detached",
         )
         return Plan((put,))
-    until = Seconds(seconds(rule.metadata.creation_timestamp) + policy.taint_seconds)
+    # By the API's clock and by ours, whichever is later: if ours is ahead of it, a fresh taint would look old.
+    ours = Time(rule.metadata.annotations.get(TAINTED, ""))
+    until = Seconds(max(seconds(rule.metadata.creation_timestamp), seconds(ours)) + policy.taint_seconds)
     if now >= until:
         return None
     what = "every scheduler to have heard of its taint"
@@ -49,10 +51,12 @@ def lifted(view: View, resource: ComposableResource) -> tuple[DropTaint, ...]:
     return (drop,)
 
 
-def _rule(resource: ComposableResource, device: DeviceID) -> DeviceTaintRule:
+def _rule(resource: ComposableResource, device: DeviceID, now: Seconds) -> DeviceTaintRule:
     selector = DeviceTaintSelector(device.driver, device.pool, device.device)
     taint = DeviceTaint(KEY, resource.status.device_id, "NoSchedule")
     return DeviceTaintRule(
-        metadata=ObjectMeta(name=naming.taint(resource.metadata.name)),
+        metadata=ObjectMeta(
+            name=naming.taint(resource.metadata.name), annotations={TAINTED: rfc3339_micro(now)}
+        ),
         spec=DeviceTaintRuleSpec(taint, selector),
     )

@@ -13,6 +13,10 @@ KEY = "k8s.io/device-uuid"
 """The taint's key; its value is the device's own UUID. CoHDI's operator writes the same."""
 
 
+TAINTED = "jackfield.dev/tainted"
+"""Annotation of a rule: when it was written, by the clock of who wrote it."""
+
+
 class DeviceTaintSelector(Wire, frozen=True, gc=False):
     """Which devices are tainted: all that agree with what is set."""
 

@@ -3,14 +3,25 @@
 import pytest
 from msgspec.structs import replace
 
-from jackfield.model.composition import (
-    ResourceState,
-)
-from jackfield.model.names import (
-    Seconds,
-)
+from jackfield.core import guard
+from jackfield.model.composition import ResourceState
+from jackfield.model.names import Seconds, rfc3339_micro
+from jackfield.model.plan import PutTaint
 from jackfield.testing import builders as b
-from unit.core.attaching import AGAIN, FRESH, GONE, HANDED, NODE, OLD, TAINTED, VENDOR, Row, check, vendors
+from unit.core.attaching import (
+    AGAIN,
+    FRESH,
+    GONE,
+    HANDED,
+    NODE,
+    OLD,
+    TAINTED,
+    VENDOR,
+    Row,
+    check,
+    tainted,
+    vendors,
+)
 
 ROWS = {
     "a vendor's device that a claim has": Row(
@@ -107,6 +118,28 @@ ROWS = {
         again_at=Seconds(b.NOW + 1),
         policy=vendors(),
     ),
+    "a vendor's device whose taint is old by an API's clock that is behind ours": Row(
+        (
+            NODE,
+            b.vendor_slice("GPU-7"),
+            tainted(60, ours=9),
+            b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7"),
+        ),
+        wait=("Tainted",),
+        again_at=Seconds(b.NOW + 1),
+        policy=vendors(),
+    ),
+    "a vendor's device whose taint is old by our clock that is behind the API's": Row(
+        (
+            NODE,
+            b.vendor_slice("GPU-7"),
+            tainted(9, ours=60),
+            b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7"),
+        ),
+        wait=("Tainted",),
+        again_at=Seconds(b.NOW + 1),
+        policy=vendors(),
+    ),
     "a vendor's device that its driver shows no more": Row(
         (NODE, b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7")),
         do=("Detach 1 at n1 resource/a100-1.rack-a",),
@@ -132,3 +165,12 @@ ROWS = {
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 def test_the_next_step_of_a_vendors_resource(row: Row) -> None:
     check(row)
+
+
+def test_a_taint_says_when_it_was_written_by_our_own_clock() -> None:
+    leaving = b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7")
+    plan = guard.unguarded(b.world(NODE, b.vendor_slice("GPU-7"), leaving), leaving, vendors(), b.NOW)
+    assert plan is not None
+    [put] = plan.actions
+    assert isinstance(put, PutTaint)
+    assert put.rule.metadata.annotations == {"jackfield.dev/tainted": rfc3339_micro(b.NOW)}
