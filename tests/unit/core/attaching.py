@@ -73,11 +73,11 @@ class Row(NamedTuple):
 NODE = b.node()
 
 
-def tainted(ago: float, *, ours: float | None = None) -> DeviceTaintRule:
-    """The rule that keeps the vendor's device from being given away, made so long ago by the API's clock and by ours."""
+def tainted(ago: float, name: str = "a100-1.rack-a-taint", *, ours: float | None = None) -> DeviceTaintRule:
+    """The rule that keeps the vendor's device from being given away, so old by the API's clock and by ours."""
     written = {"jackfield.dev/tainted": rfc3339(Seconds(b.NOW - (ago if ours is None else ours)))}
     at = rfc3339(Seconds(b.NOW - ago))
-    meta = ObjectMeta(name="a100-1.rack-a-taint", creation_timestamp=at, annotations=written)
+    meta = ObjectMeta(name=name, creation_timestamp=at, annotations=written)
     return DeviceTaintRule(
         metadata=meta, spec=DeviceTaintRuleSpec(DeviceTaint("k8s.io/device-uuid", "GPU-7", "NoSchedule"))
     )
