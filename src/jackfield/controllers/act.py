@@ -225,6 +225,9 @@ async def _annotate(
 
 
 async def _status(hands: Hands, resource: str, version: Version, status: Mapping[str, object]) -> None:
+    known = hands.store.resource(resource)
+    if known is not None and dict(status) == {"error": known.status.error}:
+        return  # what went wrong before has gone wrong again: no news
     patch = Merge(ComposableResource, named(resource), version, {"status": dict(status)}, status=True)
     _know(hands, await hands.world.cluster.write(patch))
 

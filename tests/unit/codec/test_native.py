@@ -157,7 +157,7 @@ def test_a_bug_of_the_managers_is_no_end_of_ours() -> None:
             401,
             b'{"type": "urn:jackfield:problem:unauthorized", "title": "No", "status": 401}',
             "",
-            "No",
+            native.NOT_LET_IN,
             30.0,
         ),
         (503, b'{"type": "about:blank", "title": "Busy", "status": 503}', "3", "Busy", 3.0),

@@ -282,6 +282,22 @@ def test_a_detach_that_is_refused_is_shown_and_told() -> None:
     play(scene, BLIND, foreign=(Foreign(b.NODE, b.MODEL),))
 
 
+def test_what_is_refused_again_in_the_same_words_is_not_written_again() -> None:
+    async def scene(bench: Bench) -> None:
+        made = await bench.put(b.resource(state=ResourceState.ATTACHING))
+        await bench.world.fabrics[b.FABRIC].attach(order())
+        elsewhere = replace(order(), node=NodeName("n7"))
+        attach = Attach(phase=P, because=WHY, resource=CR, version=version(made), order=elsewhere)
+        with pytest.raises(Refused):
+            await bench.act(attach)
+        told, written = await bench.resource(), bench.client.writes
+        with pytest.raises(Refused):
+            await bench.act(replace(attach, version=version(told)))
+        assert bench.client.writes == written
+
+    play(scene)
+
+
 def test_a_manager_without_ids_is_asked_only_after_it_was_written_that_it_would_be() -> None:
     async def scene(bench: Bench) -> None:
         made = await bench.put(b.resource(state=ResourceState.ATTACHING))

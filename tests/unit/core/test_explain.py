@@ -49,6 +49,7 @@ from jackfield.model.plan import (
     RemoveCDI,
     Rescan,
     SetCondition,
+    TakeOver,
     WriteCDI,
 )
 from jackfield.model.taint import DeviceTaintRule, DeviceTaintRuleSpec
@@ -125,6 +126,7 @@ ROWS: list[tuple[AnyAction, Said]] = [
         Adopt(phase=P, because=WHY, resource=CR, version=V, device=PhysicalID("p1")),
         (f"resource/{CR}", "p1", ()),
     ),
+    (TakeOver(phase=P, because=WHY, resource=CR, version=V, device=DEVICE), (f"resource/{CR}", "", ())),
     (Detach(phase=P, because=WHY, resource=CR, version=V, order=CHOSEN), (f"resource/{CR}", "p1 at n1", ())),
     (PutTaint(phase=P, because=WHY, rule=RULE), ("taint/t", "", ())),
     (DropTaint(phase=P, because=WHY, name="t", version=V), ("taint/t", "", ())),

@@ -21,6 +21,7 @@ DECIDES = {
     "keep": "scale",
     "demand": "scale",
     "placement": "compose",
+    "takeover": "attach",
 }
 """Modules that decide only a part, and the decision that asks them."""
 
