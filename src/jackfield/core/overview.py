@@ -196,9 +196,11 @@ def _orders(
     view: View, resources: Iterable[ComposableResource], policy: Policy, now: Seconds
 ) -> Iterator[OrderLine]:
     for one in resources:
-        waiting = attach.decide(view, one.metadata.name, policy, now).waiting
-        if one.state is ResourceState.ONLINE and not waiting:
+        if (
+            one.state is ResourceState.ONLINE
+        ):  # also one that goes as soon as its claim does: nothing is under way
             continue
+        waiting = attach.decide(view, one.metadata.name, policy, now).waiting
         yield OrderLine(
             resource=one.metadata.name,
             node=one.node,

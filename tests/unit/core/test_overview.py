@@ -148,6 +148,11 @@ def test_a_device_that_is_online_and_used_is_no_order() -> None:
     assert not seen(node(), heartbeat(), ALLOCATED, resource(record=ALLOCATED), shown=ATTACHED).orders
 
 
+def test_a_device_that_is_to_go_when_its_claim_does_is_no_order() -> None:
+    going = resource(record=ALLOCATED, deleted=NOW)
+    assert not seen(node(), heartbeat(), ALLOCATED, going, shown=ATTACHED).orders
+
+
 def test_a_claim_that_waits_says_for_what_since_when_and_whose_pod() -> None:
     given = claim("c", allocated=NOW - 30)
     [line] = seen(node(), heartbeat(), given, pod("p", "c")).waits
