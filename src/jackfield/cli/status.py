@@ -12,6 +12,7 @@ import msgspec
 
 from jackfield.cli import live
 from jackfield.cli.output import FAILED, OK, UNUSABLE, as_json
+from jackfield.controllers import app
 from jackfield.core import overview
 from jackfield.core.lead import Replica, living
 from jackfield.core.overview import NodeLine, Objects, Overview
@@ -67,8 +68,12 @@ def seen_as_a_whole(seen: live.Seen) -> Overview:
 
 def troubles(seen: live.Seen, found: Overview) -> Iterator[str]:
     """Return what somebody should see to."""
-    for kind, words in seen.unread.items():
-        yield f"the API server does not show every {kind}: {words}"
+    if all(kind.__name__ in seen.unread for kind in app.KINDS):
+        words = next(iter(seen.unread.values()))
+        yield f"the API server shows nothing: {words}; see whether it runs, and whether the kubeconfig is the right one"
+    else:
+        for kind, words in seen.unread.items():
+            yield f"the API server does not show every {kind}: {words}"
     if not found.replicas and not seen.unread:
         yield "no controller runs: nothing is attached or detached; look at the pods of the controllers and their logs"
     for fabric in found.fabrics:

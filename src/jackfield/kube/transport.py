@@ -203,6 +203,10 @@ def _as_port_errors(call: Call) -> Iterator[None]:
         raise Retry(f"{call.what}: no answer in time") from error
     except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
         raise Refused(f"{call.what}: the server's certificate or ours is not accepted: {error}") from error
+    except aiohttp.ClientConnectorError as error:
+        # Its own words name an object of Python's.
+        reason = error.os_error.strerror or error.os_error
+        raise Retry(f"{call.what}: Cannot connect to {error.host}:{error.port}: {reason}") from error
     except aiohttp.ClientResponseError as error:
         # Not chained: it holds the request's headers, and with them who we are.
         raise Retry(f"{call.what}: {error.status} {error.message}") from None

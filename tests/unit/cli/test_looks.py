@@ -140,6 +140,14 @@ def test_files_may_be_named_by_the_environment_as_in_the_controllers_pods(
     assert "cannot be read" in done.stderr
 
 
+def test_an_api_server_that_is_away_is_told_once_and_what_to_look_at(files: dict[str, Path]) -> None:
+    done = CliRunner().invoke(main, ["status", *arguments(files)])
+    assert done.exit_code == 1
+    assert done.stdout.count("API server") == 1
+    assert "Cannot connect to 127.0.0.1:9: " in done.stdout
+    assert "see whether it runs, and whether the kubeconfig is the right one" in done.stdout
+
+
 def test_a_bundle_has_no_secret_and_the_same_files_give_the_same_bytes() -> None:
     bundle = gather.Bundle("2026-01-01T00:00:00Z")
     bundle.put("a.txt", "Authorization: Bearer abcdefgh12345")
