@@ -1,7 +1,10 @@
-"""The line of every HTTP client here: one that is given up ends at once.
+"""The line of every HTTP client here: one that is given up ends at once, one that does not come about says why.
 
 Knows connections. Must not know what is asked on them, or of whom.
 """
+
+import os
+import ssl
 
 import aiohttp
 
@@ -19,3 +22,31 @@ class HangsUp(aiohttp.ClientResponse):
         if line is not None and line.transport is not None:
             line.transport.abort()
         super().close()
+
+
+def unreached(error: aiohttp.ClientConnectorError) -> str:
+    """Return why no connection came about. The library's own words name objects of Python's, and half of it twice."""
+    match error:
+        case aiohttp.ClientConnectorCertificateError():
+            return f"the certificate of {error.host}:{error.port} is not accepted: {_told(error.certificate_error)}"
+        case aiohttp.ClientConnectorSSLError():
+            return f"no TLS came about with {error.host}:{error.port}: {_told(error.os_error)}"
+        case aiohttp.ClientConnectorDNSError():
+            return f"Cannot connect to {error.host}: the name is not known: {_told(error.os_error)}"
+        case _:
+            return f"Cannot connect to {error.host}:{error.port}: {_told(error.os_error)}"
+
+
+def _told(error: Exception) -> str:
+    """Return what the system says of it; of a call that failed asyncio tells the arguments instead of the reason."""
+    match error:
+        case ssl.SSLCertVerificationError():
+            return error.verify_message
+        case ssl.SSLError() if error.reason:
+            return error.reason.replace("_", " ").lower()
+        case OSError(errno=int(number)) if number > 0:
+            return os.strerror(number)
+        case OSError(strerror=str(words)) if words:
+            return words
+        case _:
+            return str(error) or type(error).__name__

@@ -24,6 +24,7 @@ from jackfield.fabric_manager.faces.control import PREFIX, Attach, Detach, Held,
 from jackfield.fabric_manager.faults import STANDING, Fault, Kind
 from jackfield.fabric_manager.folder import BadFolder, Folder
 from jackfield.fabric_manager.store import Event
+from jackfield.line import unreached
 from jackfield.model.fabric import Done, FabricDevice, Failed, Progress
 from jackfield.model.names import NodeName, OrderID, PhysicalID, Seconds, rfc3339
 
@@ -94,7 +95,11 @@ class Line:
                     return answer
                 raise Unreachable(str(native.error(response.status, answer, "")))
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            why = str(error) or "no answer in time"
+            why = (
+                unreached(error)
+                if isinstance(error, aiohttp.ClientConnectorError)
+                else str(error) or "no answer in time"
+            )
             raise Unreachable(
                 f"{self._base}: {why}. Is the manager up (jackfield fabric serve), and is this its address?"
             ) from None

@@ -18,7 +18,7 @@ import msgspec
 
 import jackfield
 from jackfield.fabric.settings import FabricSettings, Secret, tls
-from jackfield.line import HangsUp
+from jackfield.line import HangsUp, unreached
 from jackfield.model.names import Seconds
 from jackfield.ports import PortError, Retry
 
@@ -41,6 +41,10 @@ CERTIFICATE_AGAIN: Final = Seconds(10.0)
 """When a manager is asked again that could not be recognised."""
 RETRY_AFTER_MAX: Final = Seconds(60.0)
 """A manager that wants to be left alone for longer is asked all the same: it may have been restarted."""
+REACH: Final = "see whether the manager runs, whether the fabric's url is right, and what lies between"
+RECOGNISE: Final = (
+    "see whether the fabric's url is right (https:// or http://), and whether its caFile vouches for it"
+)
 
 
 class Unsent(Retry):
@@ -115,11 +119,13 @@ class Wire:
         try:
             return await self._answer(request, patience)
         except TimeoutError:
-            failure = Retry(f"no answer within {patience:g} s")
+            failure = Retry(too_late(patience))
         except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
-            failure = Unsent(f"the manager cannot be recognised: {error}", CERTIFICATE_AGAIN)
+            failure = Unsent(
+                f"the manager cannot be recognised: {unreached(error)}; {RECOGNISE}", CERTIFICATE_AGAIN
+            )
         except aiohttp.ClientConnectorError as error:
-            failure = Unsent(str(error) or type(error).__name__)
+            failure = Unsent(f"{unreached(error)}; {REACH}")
         except (aiohttp.ServerDisconnectedError, OSError) as error:
             failure = Broken(_reason(error))
         except (aiohttp.ClientError, ValueError) as error:
@@ -189,6 +195,14 @@ class Wire:
             del self._secrets[next(iter(self._secrets))]
 
 
+def too_late(patience: Seconds) -> str:
+    """Return the words for a manager that does not answer in time."""
+    return (
+        f"no answer within {patience:g} s; see whether the manager is overloaded or hangs, and what lies between; "
+        "if it only needs longer, raise the fabric's callTimeoutSeconds"
+    )
+
+
 def _proofs(request: Request) -> tuple[Secret, ...]:
     """Return what a request proves its right by, without the word before it."""
     shown = (text for name, text in request.headers.items() if name.lower() in PROOFS)
@@ -216,11 +230,12 @@ def _reason(error: Exception) -> str:
     """Return what went wrong, without what was received: that may hold a token which nobody has used yet."""
     match error:
         case aiohttp.ClientResponseError():
-            return f"the answer is not HTTP: {QUOTED.split(error.message.strip(), 1)[0].rstrip(':')}"
+            words = QUOTED.split(error.message.strip(), 1)[0].rstrip(":")
+            return f"the answer is not HTTP: {words}; is the fabric's url that of the manager?"
         case aiohttp.ClientPayloadError():
             return "the answer broke off, or is spelt as no answer is"
         case aiohttp.ServerDisconnectedError():
-            return "the connection was closed instead of an answer"
+            return "the connection was closed instead of an answer; if it stays so, see the manager's own log"
         case OSError():
             return error.strerror or type(error).__name__
         case _:

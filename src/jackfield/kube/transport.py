@@ -18,7 +18,7 @@ from jackfield.kube import answers, connection
 from jackfield.kube.bucket import Bucket
 from jackfield.kube.connection import BadConnection, Connection
 from jackfield.kube.credentials import BadCredentials, Proof
-from jackfield.line import HangsUp
+from jackfield.line import HangsUp, unreached
 from jackfield.model.names import Seconds
 from jackfield.ports import Refused, Retry
 
@@ -202,11 +202,11 @@ def _as_port_errors(call: Call) -> Iterator[None]:
     except TimeoutError as error:
         raise Retry(f"{call.what}: no answer in time") from error
     except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
-        raise Refused(f"{call.what}: the server's certificate or ours is not accepted: {error}") from error
+        raise Refused(
+            f"{call.what}: {unreached(error)}; is this the cluster's CA, and ours the certificate?"
+        ) from error
     except aiohttp.ClientConnectorError as error:
-        # Its own words name an object of Python's.
-        reason = error.os_error.strerror or error.os_error
-        raise Retry(f"{call.what}: Cannot connect to {error.host}:{error.port}: {reason}") from error
+        raise Retry(f"{call.what}: {unreached(error)}") from error
     except aiohttp.ClientResponseError as error:
         # Not chained: it holds the request's headers, and with them who we are.
         raise Retry(f"{call.what}: {error.status} {error.message}") from None

@@ -95,7 +95,7 @@ FAILURES = node(failures={"a100-7": NOW - 60, "a100-8": NOW - 60})
 
 SETTINGS: dict[str, tuple[Policy, Question, object, object]] = {
     "holdSeconds": (Policy(hold_seconds=Seconds(30.0)), looks_again(idle(ago=20)), 580.0, 10.0),
-    "holdSeconds of none": (Policy(hold_seconds=Seconds(0.0)), does(idle(ago=1)), ("PutRequest",), ()),
+    "holdSeconds: none": (Policy(hold_seconds=Seconds(0.0)), does(idle(ago=1)), ("PutRequest",), ()),
     "blameSeconds": (Policy(blame_seconds=Seconds(30.0)), refusal(FAILURES), True, False),
     "bindingTimeoutSeconds": (Policy(binding_timeout_seconds=Seconds(80.0)), congested, False, True),
     "bindingMarginSeconds": (Policy(binding_margin_seconds=Seconds(590.0)), congested, False, True),
@@ -125,13 +125,13 @@ SETTINGS: dict[str, tuple[Policy, Question, object, object]] = {
     "handoverSeconds": (Policy(handover_seconds=Seconds(300.0)), handed_over, 50.0, 290.0),
     "paused": (Policy(paused=True), does(claim("a")), ("PutRequest",), ()),
     "fabricsPaused": (Policy(fabrics_paused=(FABRIC,)), does(claim("a")), ("PutRequest",), ()),
-    "another fabric paused": (
+    "fabricsPaused: another": (
         Policy(fabrics_paused=(FabricName("hall"),)),
         does(claim("a")),
         ("PutRequest",),
         ("PutRequest",),
     ),
-    "a quota": (
+    "namespaces: a quota": (
         Policy(namespaces=(NamespaceRule("default", {"*": 1}),)),
         fares(TWO),
         "served",

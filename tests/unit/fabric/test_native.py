@@ -117,7 +117,7 @@ def test_every_answer_becomes_one_of_the_ports_errors(
 def test_a_manager_that_is_silent_is_asked_again_after_the_time_out() -> None:
     error = failure(silence, patience=0.2)
     assert isinstance(error, Retry)
-    assert str(error).endswith("no answer within 0.2 s")
+    assert "no answer within 0.2 s" in str(error)
 
 
 def test_an_answer_without_end_is_cut_off() -> None:
@@ -133,7 +133,7 @@ def test_a_manager_that_is_not_there_is_asked_again() -> None:
         async with adapter(url) as fabric:
             await fabric.inventory()
 
-    with pytest.raises(Retry, match="Connect call failed"):
+    with pytest.raises(Retry, match="Connection refused"):
         asyncio.run(main())
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from jackfield.codec import redfish
 from jackfield.fabric.errands import Errands
-from jackfield.fabric.http import Wire
+from jackfield.fabric.http import Wire, too_late
 from jackfield.fabric.redfish.access import UNCLEAR_AGAIN, Client, Door, credentials
 from jackfield.fabric.redfish.constrained import Constrained
 from jackfield.fabric.redfish.events import Events
@@ -142,7 +142,7 @@ class RedfishFabric:
             async with asyncio.timeout(seconds):
                 return await _present(look)
         except TimeoutError:
-            raise Retry(f"{self._site.base}: no answer within {seconds:g} s") from None
+            raise Retry(f"{self._site.base}: {too_late(seconds)}") from None
 
 
 async def _present(work: Coroutine[object, object, T]) -> T:
