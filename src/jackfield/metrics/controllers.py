@@ -24,7 +24,7 @@ from jackfield.metrics.fabrics import CountedFabric
 from jackfield.metrics.figures import Figures
 from jackfield.model.fabric import Inventory
 from jackfield.model.names import FabricName, ModelName
-from jackfield.model.policy import FAILED, READY, RESCHEDULE, Policy
+from jackfield.model.policy import FAILED, READY, RESCHEDULE, DeviceModel, Policy
 from jackfield.ports import Clock, Fabric
 
 FREE, UNHEALTHY, FOREIGN, IDLE, IN_USE = "free", "unhealthy", "foreign", "idle", "in_use"
@@ -44,6 +44,8 @@ class Figured:
         self.counts = Counts(FAMILIES, self.registry)
         self.starting = "the API server is being asked for what is needed"
         """What is done before anything is watched; empty once that is over."""
+        self._begun: tuple[DeviceModel, ...] | None = None
+        """The models whose figures are there, from the first moment on."""
         self._scene: _Scene | None = None
         ProcessCollector(registry=self.registry)
         self.registry.register(_Self(self))
@@ -69,12 +71,17 @@ class Figured:
         counting.census.live = runner.synced.is_set
         runner.listeners.append(counting.census.hear)
         self._scene = _Scene(runner, lead, counting, self._fabrics)
+        # Whoever follows another policy looks at everything by it at once: that is when this hears of its models.
+        runner.listeners.append(lambda _: self._begin(runner.store.policy))
         self._begin(runner.store.policy)
         self.registry.register(self._scene)
         self.starting = ""
 
     def _begin(self, policy: Policy) -> None:
         """Have figures be there before they rise: a rise from nothing is none to Prometheus."""
+        if policy.models is self._begun:
+            return
+        self._begun = policy.models
         for place in ((fabric, one.cdi_model_name) for fabric in self._fabrics for one in policy.models):
             for family in (catalogue.ATTACHES, catalogue.DETACHES, catalogue.UNUSED):
                 self.counts.count(family, *place, by=0)

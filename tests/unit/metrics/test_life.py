@@ -7,7 +7,7 @@ from jackfield.model.names import FabricName, Seconds, named
 from jackfield.model.node import Node
 from jackfield.model.pod import Pod
 from jackfield.testing import builders as b
-from unit.metrics.stage import ANY, Stage, play
+from unit.metrics.stage import ANY, POLICY, Stage, play
 
 PLACE = ("rack-a", "A100")
 CLAIM = b.claim("c", devices=("a100-0000",))
@@ -182,6 +182,19 @@ def test_the_safety_net_is_counted_when_it_is_needed_and_when_it_is_not() -> Non
         assert stage.value("jackfield_safety_net_timers_total", "resync") == 1.0
         assert devices(stage) == {"free": 1.0, "in_use": 1.0}
         assert stage.value("jackfield_attaches_total", *PLACE) == 1.0
+
+    play(scene)
+
+
+def test_a_model_that_a_new_policy_adds_has_figures_before_they_rise() -> None:
+    added = ("rack-a", "H100")
+
+    async def scene(stage: Stage) -> None:
+        assert stage.value("jackfield_attaches_total", *added) is None
+        stage.runner.follow(b.policy("A100", "H100", base=POLICY))
+        assert stage.value("jackfield_attaches_total", *added) == 0.0
+        assert stage.value("jackfield_attach_failures_total", *added, "NodeGone") == 0.0
+        assert stage.value("jackfield_devices", *added, "free") == 0.0
 
     play(scene)
 
