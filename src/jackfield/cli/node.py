@@ -4,6 +4,7 @@ Knows options, signals and exit statuses. Must not know what the plugin does.
 """
 
 import asyncio
+import gc
 import os
 import signal
 from collections.abc import Mapping
@@ -101,6 +102,7 @@ def run(given: Given) -> int:
     """Run until told to end; return the exit status."""
     try:
         reached = connection.load(given.kubeconfig, given.context, os.environ)
+        gc.freeze()  # what was imported stays: to look through it for garbage would keep the kubelet waiting
         asyncio.run(_until_told(given, reached))
     except (*UNUSABLE_ERRORS, OSError, PortError, BaseExceptionGroup) as error:
         found = leaves(error)

@@ -12,9 +12,12 @@ V = TypeVar("V")
 
 
 class Index(Generic[K, N, V]):
-    """Values by key, each under a name of its own; reading costs what is read."""
+    """Values by key, each under a name of its own; reading costs what is read.
 
-    def __init__(self, order: Callable[[V], object]) -> None:
+    They come by their names, or in an order that somebody gives.
+    """
+
+    def __init__(self, order: Callable[[V], object] | None = None) -> None:
         self._order = order
         self._values: dict[K, dict[N, V]] = {}
 
@@ -37,6 +40,8 @@ class Index(Generic[K, N, V]):
             return ()
         if len(values) == 1:
             return tuple(values.values())
+        if self._order is None:  # nobody has to be asked for each of them
+            return tuple([values[name] for name in sorted(values)])  # type: ignore[type-var] # any name that sorts
         return tuple(sorted(values.values(), key=self._order))  # type: ignore[arg-type] # any order that sorts
 
     def first(self, key: K) -> V | None:
@@ -46,6 +51,8 @@ class Index(Generic[K, N, V]):
             return None
         if len(values) == 1:
             return next(iter(values.values()))
+        if self._order is None:
+            return values[min(values)]  # type: ignore[type-var] # likewise
         return min(values.values(), key=self._order)  # type: ignore[arg-type] # likewise
 
     def count(self, key: K) -> int:

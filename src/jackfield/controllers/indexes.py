@@ -44,12 +44,12 @@ class Indexes:
         self.claims_holding: Index[DeviceID, Key, ResourceClaim] = Index(age)
         self.claims_at: Index[tuple[str, NodeName], Key, ResourceClaim] = Index(age)
         """Claims by driver and node, where it is the driver itself that publishes there what they were given."""
-        self.pods_using: Index[Key, Key, Pod] = Index(lambda pod: pod.key)
-        self.pods_on: Index[NodeName, Key, Pod] = Index(lambda pod: pod.key)
+        self.pods_using: Index[Key, Key, Pod] = Index()
+        self.pods_on: Index[NodeName, Key, Pod] = Index()
         self.unschedulable: Index[None, Key, Pod] = Index(
             lambda pod: (pod.metadata.creation_timestamp, pod.key)
         )
-        self.requests_on: Index[NodeName, Key, ComposabilityRequest] = Index(lambda one: one.key)
+        self.requests_on: Index[NodeName, Key, ComposabilityRequest] = Index()
         self.requests_for: Index[ModelName, Key, ComposabilityRequest] = Index(
             lambda one: (one.metadata.creation_timestamp, one.key)
         )
@@ -57,16 +57,16 @@ class Indexes:
         self.resource_with: Index[tuple[FabricName, PhysicalID], Key, ComposableResource] = Index(_standing)
         self.unnamed: Index[PhysicalID, Key, ComposableResource] = Index(_standing)
         """What CoHDI's operator began and nobody has taken over yet, by the device that it has."""
-        self.resources_on: Index[NodeName, Key, ComposableResource] = Index(lambda one: one.key)
-        self.resources_of: Index[str, Key, ComposableResource] = Index(lambda one: one.key)
-        self.recording: Index[Key, Key, ComposableResource] = Index(lambda one: one.key)
-        self.recorded_in: Index[str, Key, ComposableResource] = Index(lambda one: one.key)
-        self.slices: Index[tuple[str, str], Key, ResourceSlice] = Index(lambda one: one.key)
-        self.slice_with: Index[DeviceID, Key, ResourceSlice] = Index(lambda one: one.key)
-        self.published: Index[str, tuple[DeviceID, Key], DeviceID] = Index(lambda device: device)
+        self.resources_on: Index[NodeName, Key, ComposableResource] = Index()
+        self.resources_of: Index[str, Key, ComposableResource] = Index()
+        self.recording: Index[Key, Key, ComposableResource] = Index()
+        self.recorded_in: Index[str, Key, ComposableResource] = Index()
+        self.slices: Index[tuple[str, str], Key, ResourceSlice] = Index()
+        self.slice_with: Index[DeviceID, Key, ResourceSlice] = Index()
+        self.published: Index[str, tuple[DeviceID, Key], DeviceID] = Index()
         self.failures_on: dict[NodeName, tuple[Failure, ...]] = {}
         self.failures_of: Index[DeviceID, NodeName, Failure] = Index(lambda failure: failure)
-        self.groups: Index[str, Key, Node] = Index(lambda node: node.key)
+        self.groups: Index[str, Key, Node] = Index()
         self.seen_as: Index[str, Key, ComposableResource] = Index(_standing)
         """Resources by the uuid under which a vendor's driver publishes their device."""
 

@@ -31,17 +31,17 @@ class Supply:
         self.policy = policy
         self.inventories: dict[FabricName, Inventory] = {}
         self.physical: dict[DeviceID, FabricDevice] = {}
-        self.nodes_of: Index[FabricName, NodeName, NodeName] = Index(lambda node: node)
-        self._machines: Index[NodeName, FabricName, tuple[FabricName, Machine]] = Index(lambda one: one[0])
+        self.nodes_of: Index[FabricName, NodeName, NodeName] = Index()
+        self._machines: Index[NodeName, FabricName, tuple[FabricName, Machine]] = Index()
         self._attached: Index[NodeName, tuple[FabricName, PhysicalID], tuple[FabricName, FabricDevice]] = (
-            Index(lambda one: (one[0], one[1].id))
+            Index()
         )
         self.places: dict[tuple[FabricName, PhysicalID], FabricDevice] = {}
-        self.under_way: Index[FabricName, str, ComposableResource] = Index(lambda one: one.metadata.name)
+        self.under_way: Index[FabricName, str, ComposableResource] = Index()
         self.idle: Index[Kind, str, ComposableResource] = Index(
             lambda one: (one.last_used, one.metadata.name)
         )
-        self.handing_over: Index[Kind, str, ComposableResource] = Index(lambda one: one.metadata.name)
+        self.handing_over: Index[Kind, str, ComposableResource] = Index()
         self._free: dict[Kind, dict[DeviceID, None]] = {}
         self._spoken_for: dict[Kind, dict[DeviceID, None]] = {}
         self._waiting: dict[FabricName, dict[DeviceID, None]] = {}

@@ -4,6 +4,7 @@ Knows options, signals and exit statuses. Must not know what the driver does.
 """
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -137,6 +138,7 @@ def run(driver: Driver, given: Given) -> int:
     """Run it to its end; return the exit status."""
     try:
         reached = connection.load(given.kubeconfig, given.context, os.environ)
+        gc.freeze()  # what was imported stays: to look through it for garbage would keep the kubelet waiting
         asyncio.run(_until_told(driver, given, reached))
     except (BadDevice, Misplaced, connection.BadConnection, ports.Refused) as error:
         click.echo(f"{driver.name}: {error}", err=True)

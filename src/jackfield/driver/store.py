@@ -204,12 +204,19 @@ class PreparedStore:
 
     def _look(self) -> _Known:
         """Return what is there, what another instance may have written too."""
+        before = self._heads()
         head = self._plugin.head(CHECKPOINT, HEAD_BYTES)
-        # What we ourselves are writing is not there before it is durable; nobody else writes meanwhile.
-        if self._known.head is None or head not in (self._known.head, self._coming):
+        # What we ourselves are writing is not there before it is durable; nobody else writes meanwhile. What we read
+        # may be from before a write of ours that has ended since: whoever asked for the lock then would wait for the
+        # disk, behind the next one.
+        if self._known.head is None or head not in (*before, *self._heads()):
             with self._plugin.locked():
                 self._refresh()
         return self._known
+
+    def _heads(self) -> tuple[bytes | None, bytes | None]:
+        """Return how the file begins, and how it will, as far as it is ours."""
+        return self._known.head, self._coming
 
     def _refresh(self) -> None:
         """See the same, with the lock in hand; what is seen is then safe."""

@@ -76,6 +76,7 @@ class NodeHost:
         self._holders = Holders(sysfs.roots.proc, sysfs.roots.sysfs, manners.pod_logs)
         self._others: list[PreparedStore] = []
         self._listeners: list[Callable[[], None]] = []
+        self._looks = 0
         self._signature: tuple[object, ...] = ()
         self._devices: Mapping[PhysicalID, HostDevice] = {}
         self._seen: tuple[Seen, ...] = ()
@@ -86,7 +87,7 @@ class NodeHost:
     # --- eyes
 
     def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call back whenever what is seen or prepared has changed. Returns what ends it."""
+        """Call back whenever what is seen has changed. Returns what ends it."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
@@ -112,13 +113,26 @@ class NodeHost:
         return self._devices.get(physical)
 
     def look(self) -> None:
-        """Look at everything; whoever listens hears of what has changed."""
-        self._signature = self._sysfs.signature()
-        found = tuple(one for one in self._sysfs.devices() if local.matters(one, self._policy))
+        """Look at everything at once; whoever listens hears of what has changed."""
+        self._take(self._sysfs.signature(), tuple(self._sysfs.devices()))
+
+    async def _look_in_passing(self) -> None:
+        """Look at everything, one device at a time: the kubelet is answered in between."""
+        signature, looks, devices = self._sysfs.signature(), self._looks, []
+        for one in self._sysfs.devices():
+            devices.append(one)
+            await self._clock.sleep(Seconds(0.0))
+        if looks == self._looks:  # else somebody has looked meanwhile, and has seen what is newer
+            self._take(signature, tuple(devices))
+
+    def _take(self, signature: tuple[object, ...], devices: tuple[HostDevice, ...]) -> None:
+        self._looks += 1
+        self._signature = signature
+        found = tuple(one for one in devices if local.matters(one, self._policy))
         seen = sight.sights(found)
-        devices = {one.physical: device for one, device in zip(seen, found, strict=True)}
-        if (seen, devices) != (self._seen, self._devices):
-            self._seen, self._devices = seen, devices
+        known = {one.physical: device for one, device in zip(seen, found, strict=True)}
+        if (seen, known) != (self._seen, self._devices):
+            self._seen, self._devices = seen, known
             self._tell()
 
     async def run(self) -> None:
@@ -138,7 +152,7 @@ class NodeHost:
                     await self._clock.sleep(SETTLE_SECONDS)
                     heard.clear()
                 if told or self._clock.now() >= closely_at or self._sysfs.signature() != self._signature:
-                    self.look()
+                    await self._look_in_passing()
                     closely_at = self._clock.now() + self._manners.look_closely_seconds
 
     def _tell(self) -> None:
@@ -183,15 +197,12 @@ class NodeHost:
 
     async def write(self, prepared: Prepared | None, uid: Uid) -> None:
         """Put one device of the claim into checkpoint and CDI folder, or remove all of the claim. Raises Retry."""
-        before = self._store.get(uid)
         if prepared is None:
             await self.writer.remove(uid)
-        else:
-            held = self._held(prepared)
-            others = (one for one in (before.held if before else ()) if _key(one) != _key(held))
-            await self.writer.put(Entry(uid, prepared.claim, (*others, held), prepared.pod_claim_name))
-        if self._store.get(uid) != before:
-            self._tell()
+            return
+        before, held = self._store.get(uid), self._held(prepared)
+        others = (one for one in (before.held if before else ()) if _key(one) != _key(held))
+        await self.writer.put(Entry(uid, prepared.claim, (*others, held), prepared.pod_claim_name))
 
     def _held(self, prepared: Prepared) -> Held:
         there = self._devices.get(prepared.seen)

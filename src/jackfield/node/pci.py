@@ -5,7 +5,7 @@ anybody.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -76,10 +76,10 @@ class Pci:
         """Whether it is a virtual function of another."""
         return files.link(f"{self._devices}/{address}/physfn") != ""
 
-    def devices(self, known: Mapping[str, Known]) -> tuple[HostDevice, ...]:
-        """Return everything on the bus, by address; `known` is what vendors' libraries say, by address."""
+    def devices(self, known: Mapping[str, Known]) -> Iterator[HostDevice]:
+        """Look at everything on the bus, by address; `known` is what vendors' libraries say, by address."""
         found = (self._device(one, known.get(one, NOTHING)) for one in self.addresses())
-        return tuple(one for one in found if one is not None)
+        return (one for one in found if one is not None)
 
     def _device(self, address: str, known: Known) -> HostDevice | None:
         folder = f"{self._devices}/{address}"

@@ -4,7 +4,7 @@ Knows where sysfs, proc and the device files are: a container sees the host's el
 Must not know which devices matter to anybody. Nothing is remembered: whoever asks again, looks again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -38,13 +38,16 @@ class Sysfs:
         self.pci = Pci(roots.sysfs, roots.proc)
         self._insights = insights
 
-    def devices(self) -> tuple[HostDevice, ...]:
-        """Return every device that could be somebody's: on PCI, without bridges, and memory regions behind CXL."""
+    def devices(self) -> Iterator[HostDevice]:
+        """Look at every device that could be somebody's: on PCI, without bridges, and memory regions behind CXL.
+
+        Each is looked at when it is asked for: all of them together take so long that others would notice.
+        """
         known: dict[str, Known] = {}
         for one in self._insights:
             known |= one.known()
-        on_bus = (one for one in self.pci.devices(known) if not one.bridge)
-        return (*on_bus, *memory.cxl_regions(self.roots.sysfs))
+        yield from (one for one in self.pci.devices(known) if not one.bridge)
+        yield from memory.cxl_regions(self.roots.sysfs)
 
     def signature(self) -> tuple[object, ...]:
         """Return something cheap that is another whenever a device has come, gone or got another driver."""

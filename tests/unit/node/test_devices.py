@@ -228,7 +228,7 @@ def test_the_largest_window_is_taken_for_the_memory(resource: str, size: int) ->
 
 def test_memory_behind_cxl_is_a_device(machine: Machine) -> None:
     machine.region(3, uuid="0f-1e", size=256 * GIBI, numa_node=2)
-    assert sysfs(machine).devices() == (
+    assert tuple(sysfs(machine).devices()) == (
         HostDevice(
             "region3",
             uuid="0f-1e",

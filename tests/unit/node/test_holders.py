@@ -24,7 +24,7 @@ def machine(tmp_path: Path) -> Machine:
 
 def words(machine: Machine) -> list[str]:
     roots = Roots(machine.sysfs, machine.proc, machine.dev)
-    found = Holders(machine.proc, machine.sysfs, machine.pod_logs).of(Sysfs(roots).devices())
+    found = Holders(machine.proc, machine.sysfs, machine.pod_logs).of(tuple(Sysfs(roots).devices()))
     return [one.words for one in found]
 
 

@@ -18,7 +18,7 @@ from jackfield.model.policy import DRIVER, LOCAL_DRIVER, Policy
 from jackfield.node.bus import Bus
 from jackfield.node.host import Manners, NodeHost
 from jackfield.node.sysfs import Roots, Sysfs
-from jackfield.ports import Prepared, Refused, Retry
+from jackfield.ports import Clock, Prepared, Refused, Retry
 from jackfield.testing.sysfs import Machine, PciDevice, Process
 
 ADDRESS = "0000:17:00.0"
@@ -50,12 +50,12 @@ class Site:
         assert store.open() == ()
         return store
 
-    def looked_at(self) -> NodeHost:
+    def looked_at(self, clock: Clock = WallClock()) -> NodeHost:
         roots = Roots(self.machine.sysfs, self.machine.proc, self.machine.dev)
         return NodeHost(
             Sysfs(roots),
             self.store,
-            WallClock(),
+            clock,
             self._policy,
             replace(self._manners, pod_logs=self.machine.pod_logs),
         )
@@ -133,6 +133,42 @@ def test_a_device_that_comes_is_found_by_looking_where_nobody_speaks(tmp_path: P
             await task
 
     play(tmp_path, scene)
+
+
+class Interrupted(WallClock):
+    """Lets something happen when somebody gives others a turn for the first time."""
+
+    def __init__(self, happens: Callable[[], None]) -> None:
+        self.turns = 0
+        self._happens = happens
+
+    async def sleep(self, duration: Seconds) -> None:
+        self.turns += not duration
+        if not duration and self.turns == 1:
+            self._happens()
+        await super().sleep(duration)
+
+
+def test_what_is_seen_while_all_devices_are_looked_at_in_passing_is_not_forgotten(tmp_path: Path) -> None:
+    async def run() -> None:
+        site = Site(tmp_path, Manners(uevents=nobody_speaks, look_closely_seconds=Seconds(0.0)))
+
+        def comes() -> None:
+            site.machine.plug(OTHER)
+            host.look()
+
+        clock = Interrupted(comes)
+        host = site.looked_at(clock)
+        heard: list[int] = []
+        host.listen(lambda: heard.append(len(host.seen())))
+        task = asyncio.get_running_loop().create_task(host.run())
+        await until(lambda: clock.turns > 4)  # it has looked twice since
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        assert heard == [2]
+
+    asyncio.run(run())
 
 
 def test_a_device_is_looked_at_again_when_the_kernel_speaks(tmp_path: Path) -> None:
@@ -257,8 +293,6 @@ def test_what_goes_while_it_is_removed_is_gone(tmp_path: Path) -> None:
 def test_what_is_prepared_is_written_and_remembered(tmp_path: Path) -> None:
     async def scene(site: Site) -> None:
         site.machine.device_file("nvidiactl")
-        heard: list[int] = []
-        site.host.listen(lambda: heard.append(len(site.host.prepared())))
         await site.host.write(FOR_CLAIM, Uid("u-1"))
         await site.host.write(FOR_CLAIM, Uid("u-1"))
         assert site.host.prepared() == (FOR_CLAIM,)
@@ -275,7 +309,6 @@ def test_what_is_prepared_is_written_and_remembered(tmp_path: Path) -> None:
         await site.host.write(None, Uid("u-1"))
         assert site.host.prepared() == ()
         assert [*(tmp_path / "cdi").iterdir()] == []
-        assert heard == [1, 0]
 
     play(tmp_path, scene)
 
