@@ -222,7 +222,7 @@ class Store:
         waiting = (self._by.claims_holding.first(one) for one in self._supply.unordered(fabric))
         rank = quota.rank(claim, self.policy)
         older = sum(one is not None and quota.rank(one, self.policy) < rank for one in waiting)
-        return self._supply.under_way.count(fabric) + older
+        return self._supply.ordered(fabric) + older
 
     def attach_seconds(self, fabric: FabricName) -> Seconds:
         return self._supply.attach_seconds(fabric)

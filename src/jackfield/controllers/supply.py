@@ -11,11 +11,11 @@ from statistics import median
 from jackfield.controllers.absent import Absent
 from jackfield.controllers.index import Index
 from jackfield.core import naming
-from jackfield.model.composition import VISIBLE, ComposableResource, ResourceState
+from jackfield.model.composition import RELEASED, VISIBLE, ComposableResource, ResourceState
 from jackfield.model.fabric import FabricDevice, Inventory, Machine
-from jackfield.model.meta import condition
+from jackfield.model.meta import condition, holds
 from jackfield.model.names import DeviceID, FabricName, ModelName, NodeName, PhysicalID, Seconds, seconds
-from jackfield.model.policy import Policy
+from jackfield.model.policy import DRIVER, Policy
 from jackfield.model.view import InventoryChanged, SupplyChanged
 
 _MEASURED_MAX = 32
@@ -44,7 +44,7 @@ class Supply:
         self.handing_over: Index[Kind, str, ComposableResource] = Index()
         self._free: dict[Kind, dict[DeviceID, None]] = {}
         self._spoken_for: dict[Kind, dict[DeviceID, None]] = {}
-        self._waiting: dict[FabricName, dict[DeviceID, None]] = {}
+        self._ordered: dict[FabricName, dict[DeviceID, None]] = {}
         self._unordered: dict[FabricName, dict[DeviceID, None]] = {}
         self._taken: dict[Kind, dict[DeviceID, None]] = {}
         self._took: dict[FabricName, list[tuple[Seconds, str, float]]] = {}
@@ -89,13 +89,17 @@ class Supply:
         return shown[1] if shown is not None else None
 
     def congested(self, fabric: FabricName) -> bool:
-        """Return whether more is waited for than can be attached within the binding time-out."""
+        """Return whether one more could not be attached within the binding time-out, as `demand` will count."""
         inventory = self.inventories.get(fabric)
         if inventory is None:
             return False
         patience = self.policy.binding_timeout_seconds - self.policy.binding_margin_seconds
         rounds = max(1, int(patience // max(1.0, self.attach_seconds(fabric))))
-        return len(self._waiting.get(fabric, ())) >= inventory.traits.jobs * rounds
+        return self.ordered(fabric) + len(self._unordered.get(fabric, ())) >= inventory.traits.jobs * rounds
+
+    def ordered(self, fabric: FabricName) -> int:
+        """Return how many orders the manager has, or is about to have: detaches too, as they take its time."""
+        return len(self._ordered.get(fabric, ()))
 
     def unordered(self, fabric: FabricName) -> tuple[DeviceID, ...]:
         """Return the devices that claims wait for and nobody has ordered yet."""
@@ -150,10 +154,9 @@ class Supply:
         )
         _put(self._free.setdefault(kind, {}), name, there=free)
         _put(self._taken.setdefault(kind, {}), name, there=held or resource is not None)
-        ordered = resource is not None and not self._shown(fabric, resource)
-        _put(self._spoken_for.setdefault(kind, {}), name, there=ordered if resource else held)
-        attaching = resource.state in {ResourceState.NEW, ResourceState.ATTACHING} if resource else queued
-        _put(self._waiting.setdefault(fabric, {}), name, there=attaching)
+        coming = resource is not None and not self._arrived(fabric, resource)
+        _put(self._spoken_for.setdefault(kind, {}), name, there=coming if resource else held)
+        _put(self._ordered.setdefault(fabric, {}), name, there=resource is not None and _is_order(resource))
         _put(self._unordered.setdefault(fabric, {}), name, there=queued and resource is None)
 
     def place(self, resource: ComposableResource, *, held: bool) -> None:
@@ -262,6 +265,13 @@ class Supply:
         known = not inventory.traits.chooses_device and naming.model_of(name, self.policy) is not None
         return known and name not in self.physical
 
+    def _arrived(self, fabric: FabricName, resource: ComposableResource) -> bool:
+        """Whether its manager counts its device as attached, be it that we have not noted yet which one came."""
+        here = self._attached.get(resource.node)
+        return self._shown(fabric, resource) or any(
+            one.order == resource.order for there, one in here if there == fabric and one.order
+        )
+
     def _shown(self, fabric: FabricName, resource: ComposableResource) -> bool:
         there = self.places.get((fabric, resource.status.cdi_device_id))
         if there is None or there.node != resource.node or self.fabric_of(resource.node) != fabric:
@@ -276,6 +286,21 @@ def _put(names: dict[DeviceID, None], name: DeviceID, *, there: bool) -> None:
         names[name] = None
     else:
         names.pop(name, None)
+
+
+def _is_order(resource: ComposableResource) -> bool:
+    """Whether a manager has to do with it; what its node has not let go of may take for ever, and takes no job.
+
+    A vendor's driver says nothing when it has let go: what is detached from under it counts from the beginning.
+    """
+    match resource.state:
+        case ResourceState.NEW | ResourceState.ATTACHING:
+            return True
+        case ResourceState.DETACHING:
+            ours = resource.device is not None and resource.device.driver == DRIVER
+            return not ours or holds(resource.status.conditions, RELEASED)
+        case _:
+            return False
 
 
 def _took(resource: ComposableResource) -> tuple[Seconds, str, float] | None:

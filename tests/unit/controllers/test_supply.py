@@ -4,11 +4,13 @@ import pytest
 from msgspec.structs import replace
 
 from jackfield.controllers.store import Store
-from jackfield.model.composition import ComposableResource, ResourceState
+from jackfield.core import demand
+from jackfield.core.demand import Refuse
+from jackfield.model.composition import RELEASED, ComposableResource, ResourceState
 from jackfield.model.fabric import FabricDevice, Inventory, Machine, Traits
 from jackfield.model.host import Facts, Seen
 from jackfield.model.meta import Condition, Object, ObjectMeta
-from jackfield.model.names import FabricName, ModelName, NodeName, PhysicalID, Seconds, Uid
+from jackfield.model.names import FabricName, ModelName, NodeName, OrderID, PhysicalID, Seconds, Uid
 from jackfield.model.node import Node
 from jackfield.model.policy import Policy
 from jackfield.model.view import Delta, FactsChanged, InventoryChanged, SupplyChanged
@@ -125,6 +127,17 @@ def test_free_slots_are(objects: tuple[Object, ...], free: int, slots: list[str]
         assert store.free(FABRIC, MODEL) == free
         assert [one.device for one in store.free_devices(FABRIC, MODEL, 9)] == slots
         assert len(store.free_devices(FABRIC, MODEL, 1)) == min(1, free)
+
+
+def test_a_device_that_has_come_for_an_order_is_not_counted_twice_before_it_is_noted() -> None:
+    order = resource("a100-0", state=ResourceState.ATTACHING, uid="order-1")
+    store = world(order, inventories=[inventory(models={"A100": 3}, traits=SLOTS)])
+    assert store.free(FABRIC, MODEL) == 2
+    came = FabricDevice(PhysicalID("x"), MODEL, node=NODE, order=OrderID("order-1"))
+    store.see(showing(inventory(models={"A100": 2}, traits=SLOTS), came))
+    assert store.free(FABRIC, MODEL) == 2
+    store.see(showing(inventory(models={"A100": 2}, traits=SLOTS), replace(came, order=OrderID("order-2"))))
+    assert store.free(FABRIC, MODEL) == 1
 
 
 def test_nothing_is_free_on_a_fabric_that_has_shown_nothing() -> None:
@@ -291,14 +304,32 @@ def test_a_fabric_is_congested_when_more_is_waited_for_than_can_be_attached_in_t
         ((resource(state=ResourceState.ATTACHING),), True),
         ((claim("a"), resource()), False),
         ((resource(state=ResourceState.DETACHING),), False),
+        ((resource(state=ResourceState.DETACHING, conditions=(Condition(RELEASED, "True"),)),), True),
+        ((resource(state=ResourceState.DELETING),), False),
         ((claim("a", admin=True),), False),
     ],
-    ids=["not ordered yet", "new", "attaching", "attached", "detaching", "admin access"],
+    ids=[
+        "not ordered yet",
+        "new",
+        "attaching",
+        "attached",
+        "not let go yet",
+        "detaching",
+        "back in the pool",
+        "admin access",
+    ],
 )
 def test_what_is_waited_for_on_a_fabric_of_one_job(objects: tuple[Object, ...], *, congested: bool) -> None:
     chosen = policy(base=Policy(binding_timeout_seconds=Seconds(1.0)))
     store = world(*objects, inventories=[inventory(traits=Traits(jobs=1))], policy=chosen)
     assert store.congested(FABRIC) is congested
+
+
+def test_what_a_vendors_driver_has_to_let_go_is_an_order_from_the_beginning() -> None:
+    going = resource(SHARED, state=ResourceState.DETACHING)
+    chosen = replace(VENDORS, binding_timeout_seconds=Seconds(1.0))
+    store = world(going, inventories=[inventory(traits=Traits(jobs=1))], policy=chosen)
+    assert store.congested(FABRIC)
 
 
 def test_ahead_of_a_claim_are_orders_under_way_and_older_claims_without_one() -> None:
@@ -437,3 +468,20 @@ def test_objects_of_a_table_are_given_what_they_lack() -> None:
     bare = ObjectMeta(name="a")
     store = world(Node(metadata=bare), Node(metadata=replace(bare, name="b", uid=Uid("u"))))
     assert [(one.uid, one.metadata.resource_version) for one in store.nodes()] == [("uid-1", "1"), ("u", "2")]
+
+
+@pytest.mark.parametrize(("orders", "refused"), [(2, False), (3, True), (4, True)])
+@pytest.mark.parametrize("state", [ResourceState.ATTACHING, ResourceState.DETACHING])
+def test_nothing_is_offered_that_would_be_refused_for_want_of_time(
+    state: ResourceState, orders: int, *, refused: bool
+) -> None:
+    """Else scheduler and scaler go round for as long as the manager is busy."""
+    chosen = policy(base=Policy(binding_timeout_seconds=Seconds(210.0)))
+    going = (Condition(RELEASED, "True"),) * (state is ResourceState.DETACHING)
+    busy = [resource(f"a100-{n}", state=state, on="n2", conditions=going) for n in range(orders)]
+    stage = inventory(models={"A100": 9}, traits=Traits(jobs=1))
+    store = world(node(), heartbeat(), *busy, inventories=[stage], policy=chosen)
+    assert store.congested(FABRIC) is refused
+    store.put(claim("late", devices=["a100-8"], allocated=NOW))
+    (wish,) = demand.on_node(store, NODE, chosen, NOW)
+    assert (isinstance(wish.verdict, Refuse) and "in time" in wish.verdict.reason) is refused

@@ -34,6 +34,8 @@ _ORDER = (
     ResourceState.DETACHING,
     ResourceState.DELETING,
 )
+_HEARD = 5.0
+"""So long after a claim was given a device everybody may be expected to know, who is not cut off."""
 
 
 class Moment(msgspec.Struct, frozen=True):
@@ -160,9 +162,7 @@ def _taken_back(moment: Moment, old: ResourceClaim) -> Said:
     pods = [pod for pod in moment.view.pods_using(old.key) if not pod.deleting]
     if not ours or not pods or old.deleting:
         return
-    allocation = old.status.allocation
-    since = seconds(allocation.allocation_timestamp) if allocation is not None else Seconds(0.0)
-    if moment.now + 1.0 >= since + moment.policy.binding_timeout_seconds:
+    if moment.now + 1.0 >= _given_at(old) + moment.policy.binding_timeout_seconds:
         return
     node = moment.view.node(old.node)
     if node is None or not node.ready or node.spec.unschedulable or old.status.reserved_for:
@@ -185,10 +185,20 @@ def _answered(claim: ResourceClaim, device: DeviceID) -> bool:
 
 
 def _slice(moment: Moment, old: ResourceSlice) -> Said:
-    """What a claim holds stays listed, whatever becomes of the device."""
+    """What a claim holds stays listed, whatever becomes of the device.
+
+    What it was given a moment ago may have been taken off the list by somebody who could not know it yet: a slice and
+    a claim are two objects, and no safety rests on a slice (rule 3). It is listed again as soon as that is heard of.
+    """
     for entry in old.spec.devices:
         device = DeviceID(old.spec.driver, old.spec.pool.name, entry.name)
         ours = READY in entry.binding_conditions and naming.model_of(device, moment.policy) is not None
-        if ours and moment.view.slice_with(device) is None and moment.view.claims_holding(device):
-            holder = moment.view.claims_holding(device)[0].key
-            yield Checker.ENTRY_REMOVED, f"does not list {entry.name} any more, which claim {holder} holds"
+        known = [one for one in moment.view.claims_holding(device) if _given_at(one) + _HEARD < moment.now]
+        if ours and moment.view.slice_with(device) is None and known:
+            what = f"does not list {entry.name} any more, which claim {known[0].key} holds"
+            yield Checker.ENTRY_REMOVED, what
+
+
+def _given_at(claim: ResourceClaim) -> Seconds:
+    allocation = claim.status.allocation
+    return seconds(allocation.allocation_timestamp) if allocation is not None else NEVER
