@@ -27,7 +27,7 @@ from jackfield.model.composition import (
     spelt,
 )
 from jackfield.model.meta import ObjectMeta
-from jackfield.model.names import NEVER, DeviceID, Key, NodeName, Seconds
+from jackfield.model.names import NEVER, DeviceID, FabricName, Key, NodeName, Seconds
 from jackfield.model.plan import (
     AnyAction,
     CountAttempt,
@@ -73,13 +73,16 @@ def _also(view: View, policy: Policy, one: object) -> Iterable[NodeName]:
         case ResourceClaim():
             rivals = (rival for result in one.results for rival in view.claims_holding(result.id))
             recording = (resource.node for resource in view.resources_recording(one.key))
-            return (*(rival.node for rival in rivals), *recording)
+            # What it gives up falls idle by no change of its own, under a vendor's name or before it was recorded.
+            idle = _past_spares(view, view.fabric_of(one.node), policy.models)
+            return (*(rival.node for rival in rivals), *recording, *idle)
         case ComposableResource():
             served = view.claim(one.record.claim) if one.record is not None else None
             holding = view.claims_holding(one.device) if one.device is not None else ()
             nodes = (*(claim.node for claim in holding), *((served.node,) if served else ()))
-            nodes = (*nodes, *_astray(view, policy, one))
-            return (*nodes, *_past_spares(view, policy, one))
+            model = policy.model(one.spec.model)
+            idle = _past_spares(view, view.fabric_of(one.node), (model,) if model is not None else ())
+            return (*nodes, *_astray(view, policy, one), *idle)
         case ResourceSlice():
             return (one.spec.node_name,)
         case _:
@@ -99,12 +102,15 @@ def _astray(view: View, policy: Policy, resource: ComposableResource) -> Iterabl
     return (there, meant.node) if meant is not None else (there,)
 
 
-def _past_spares(view: View, policy: Policy, resource: ComposableResource) -> Iterable[NodeName]:
+def _past_spares(
+    view: View, fabric: FabricName | None, models: tuple[DeviceModel, ...]
+) -> Iterable[NodeName]:
     """A device that falls idle takes the place of an older spare, which may stand anywhere on the fabric."""
-    model, fabric = policy.model(resource.spec.model), view.fabric_of(resource.node)
-    if model is None or fabric is None or model.spares == 0:
-        return ()
-    return (one.node for one in view.idle(fabric, model.cdi_model_name)[: -model.spares])
+    if fabric is None:
+        return
+    for model in models:
+        if model.spares > 0:
+            yield from (one.node for one in view.idle(fabric, model.cdi_model_name)[: -model.spares])
 
 
 # --- the answers to one claim

@@ -13,7 +13,7 @@ from jackfield.model.composition import (
 )
 from jackfield.model.fabric import Machine
 from jackfield.model.meta import Object
-from jackfield.model.names import FabricName, ModelName, NodeName, Seconds, Version
+from jackfield.model.names import DeviceID, FabricName, ModelName, NodeName, Seconds, Version
 from jackfield.model.plan import (
     DeleteRequest,
     ForgetClaim,
@@ -263,6 +263,16 @@ def test_a_device_that_falls_idle_wakes_where_an_older_spare_stands() -> None:
     for chosen, nodes in ((SPARES, "n3 n1 n2"), (policy(model("A100", spares=2)), "n3 n1"), (policy(), "n3")):
         view = world(*spares, inventories=[stage], policy=chosen)
         assert scale.wakes(view, chosen, fresh) == tuple(NodeName(one) for one in nodes.split())
+
+
+@pytest.mark.parametrize("left", ["a100-3", OTHERS], ids=["before it was recorded", "by its vendor's name"])
+def test_a_claim_that_leaves_its_device_idle_wakes_where_an_older_spare_stands(left: str | DeviceID) -> None:
+    stage = inventory(models={"A100": 4}, machines=["n1", "n2", "n3"])
+    spares = [resource(f"a100-{number}", on=f"n{number}", used=NOW - 100 + number) for number in (1, 2, 3)]
+    view = world(*spares, inventories=[stage], policy=SPARES)
+    gone = ObjectChanged(claim("a", devices=[left], on="n3"), claim("a", devices=[]))
+    assert scale.wakes(view, SPARES, gone) == ("n3", "n1", "n2")
+    assert scale.wakes(view, policy(), gone) == ("n3",)
 
 
 def test_a_resource_of_no_model_or_no_fabric_wakes_no_spares() -> None:
