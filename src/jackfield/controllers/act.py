@@ -64,6 +64,7 @@ from jackfield.model.plan import (
     LabelNode,
     LetGo,
     MarkMissing,
+    MarkReleased,
     MarkState,
     MarkVictim,
     MarkVisible,
@@ -170,18 +171,18 @@ async def act(action: AnyAction, hands: Hands) -> None:  # noqa: C901, PLR0912, 
         case Rescan():
             await hands.world.hosts[action.node].rescan()
             sense(hands, action.node)
+        case MarkReleased():
+            await _say(hands, action, RELEASED, {})
         case MarkVisible():
             await _say(hands, action, VISIBLE, {"device_id": action.device})
         case Release():
             await _release(action, hands)
-        case Hold():
-            await _annotate(hands, action.resource, action.version, {HOLDER: action.uid})
-        case LetGo():
-            await _annotate(hands, action.resource, action.version, {HOLDER: None})
-        case WriteCDI():
-            await _checkpoint(hands, action.node, _prepared(action), action.uid)
-        case RemoveCDI():
-            await _checkpoint(hands, action.node, None, action.uid)
+        case Hold() | LetGo():
+            holder = action.uid if isinstance(action, Hold) else None
+            await _annotate(hands, action.resource, action.version, {HOLDER: holder})
+        case WriteCDI() | RemoveCDI():
+            prepared = _prepared(action) if isinstance(action, WriteCDI) else None
+            await _checkpoint(hands, action.node, prepared, action.uid)
 
 
 _ANY = Version("")
@@ -240,7 +241,7 @@ async def _mark(action: MarkState, hands: Hands) -> None:
 
 async def _say(
     hands: Hands,
-    action: MarkVisible | MarkMissing | Release,
+    action: MarkVisible | MarkMissing | MarkReleased | Release,
     kind: str,
     status: Mapping[str, object],
     *,
@@ -248,7 +249,7 @@ async def _say(
 ) -> None:
     """Write a condition on the very resource that was decided on; its version guards the others' conditions."""
     known = hands.store.resource(action.resource)
-    message = action.because if isinstance(action, Release) else action.message
+    message = action.message if isinstance(action, MarkVisible | MarkMissing) else action.because
     now = rfc3339(hands.world.clock.now())
     new = Condition(
         kind, status="True" if holds else "False", reason=kind, message=message, last_transition_time=now
@@ -467,16 +468,8 @@ async def _say_held(action: Release, holders: str, hands: Hands) -> None:
 
 
 def _prepared(action: WriteCDI) -> Prepared:
-    return Prepared(
-        action.uid,
-        action.claim,
-        action.physical,
-        str(action.device),
-        action.seen,
-        action.requests,
-        action.share_id,
-        action.pod_claim_name,
-    )
+    more = (action.seen, action.requests, action.share_id, action.pod_claim_name)
+    return Prepared(action.uid, action.claim, action.physical, str(action.device), *more)
 
 
 async def _checkpoint(hands: Hands, node: NodeName, prepared: Prepared | None, uid: Uid) -> None:

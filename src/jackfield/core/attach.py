@@ -55,8 +55,7 @@ def decide(view: View, name: str, policy: Policy, now: Seconds) -> Plan:
         case ResourceState.DETACHING:
             return _detach(view, resource, policy, now)
         case ResourceState.DELETING:
-            free = _free(resource, "its order is closed and nothing of it is attached")
-            return Plan((*guard.lifted(view, resource), free))
+            return _end(view, resource, policy, now)
         case _ as never:
             assert_never(never)
 
@@ -383,6 +382,14 @@ def _detach(view: View, resource: ComposableResource, policy: Policy, now: Secon
     return Plan(
         (detach,), (_wait(resource, "Detaching", "the fabric manager to take it back"),), _soon(policy, now)
     )
+
+
+def _end(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> Plan:
+    unnoticed = guard.unnoticed(view, resource, policy, now)
+    if unnoticed is not None:
+        return unnoticed
+    free = _free(resource, "its order is closed and nothing of it is attached")
+    return Plan((*guard.lifted(view, resource), free))
 
 
 def _not_released(view: View, resource: ComposableResource) -> str:

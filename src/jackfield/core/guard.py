@@ -4,12 +4,12 @@ The vendor's driver goes on offering the device until it is gone, and nothing of
 scheduler but this taint. Knows how long an old cache may still give the device away. Must not know how it leaves.
 """
 
-from jackfield.core import naming
-from jackfield.model.composition import ComposableResource
+from jackfield.core import naming, room
+from jackfield.model.composition import RELEASED, ComposableResource
 from jackfield.model.device import DeviceTaint
-from jackfield.model.meta import ObjectMeta
+from jackfield.model.meta import ObjectMeta, condition
 from jackfield.model.names import DeviceID, Seconds, Time, rfc3339_micro, seconds
-from jackfield.model.plan import DropTaint, Phase, Plan, PutTaint, Waiting
+from jackfield.model.plan import DropTaint, MarkReleased, Phase, Plan, PutTaint, Waiting
 from jackfield.model.policy import Policy
 from jackfield.model.taint import KEY, TAINTED, DeviceTaintRule, DeviceTaintRuleSpec, DeviceTaintSelector
 from jackfield.model.view import View
@@ -34,7 +34,39 @@ def unguarded(view: View, resource: ComposableResource, policy: Policy, now: Sec
     if now >= until:
         return None
     what = "every scheduler to have heard of its taint"
-    return Plan(waiting=(Waiting(f"resource/{resource.metadata.name}", "Tainted", what),), again_at=until)
+    return Plan(waiting=(_wait(resource, "Tainted", what),), again_at=until)
+
+
+def unnoticed(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> Plan | None:
+    """Return what must come before the taint of a device that has left its node is lifted; None when it may be.
+
+    Its driver offers it until it notices, and then every scheduler has to hear of that: a scheduler hears of taints
+    and of slices by different ways, and would give the device away if the end of the taint came first.
+    """
+    rule = view.taint_rule(naming.taint(resource.metadata.name))
+    if rule is None or view.node(resource.node) is None:
+        return None
+    # Should the same device have come back for somebody else, it is rightly offered, and by the same name.
+    here = (one for one in view.attached(resource.node) if one.id == resource.status.cdi_device_id)
+    if any(one.order != resource.order for one in here):
+        return None
+    if room.shown(view, resource):
+        what = f"the driver on {resource.node} to offer {resource.status.cdi_device_id} no more"
+        return Plan(waiting=(_wait(resource, "Offered", what),))
+    noticed = condition(resource.status.conditions, RELEASED)
+    if noticed is None:
+        mark = MarkReleased(
+            phase=Phase.DETACHED,
+            resource=resource.metadata.name,
+            version=resource.metadata.resource_version,
+            because=f"the driver on {resource.node} offers it no more",
+        )
+        return Plan((mark,))
+    until = Seconds(seconds(noticed.last_transition_time) + policy.taint_seconds)
+    if now >= until:
+        return None
+    what = "every scheduler to have heard that its driver offers it no more"
+    return Plan(waiting=(_wait(resource, "Tainted", what),), again_at=until)
 
 
 def lifted(view: View, resource: ComposableResource) -> tuple[DropTaint, ...]:
@@ -49,6 +81,10 @@ def lifted(view: View, resource: ComposableResource) -> tuple[DropTaint, ...]:
         because="the device is back in the pool",
     )
     return (drop,)
+
+
+def _wait(resource: ComposableResource, reason: str, what: str) -> Waiting:
+    return Waiting(f"resource/{resource.metadata.name}", reason, what)
 
 
 def _rule(resource: ComposableResource, device: DeviceID, now: Seconds) -> DeviceTaintRule:

@@ -85,6 +85,7 @@ LIFE = (
             "MarkVictim",
             "PutTaint",
             "DropTaint",
+            "MarkReleased",
             "PutRequest",
             "DeleteRequest",
             "DeleteResource",

@@ -275,6 +275,13 @@ class DropTaint(Action, frozen=True, kw_only=True):
     version: Version
 
 
+class MarkReleased(Action, frozen=True, kw_only=True):
+    """Write on the resource, by version, that another driver than ours offers its device no more, and since when."""
+
+    resource: str
+    version: Version
+
+
 class FreeResource(Action, frozen=True, kw_only=True):
     """Take our finalizer off a resource whose order is closed, and see it go."""
 
@@ -400,6 +407,7 @@ AnyAction = (
     | DropTaint
     | FreeResource
     | MarkMissing
+    | MarkReleased
     | Blame
     | Rescan
     | MarkVisible

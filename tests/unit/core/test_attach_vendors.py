@@ -4,8 +4,10 @@ import pytest
 from msgspec.structs import replace
 
 from jackfield.core import guard
-from jackfield.model.composition import ResourceState
-from jackfield.model.names import Seconds, rfc3339_micro
+from jackfield.model.composition import RELEASED, ComposableResource, ResourceState
+from jackfield.model.fabric import FabricDevice
+from jackfield.model.meta import Condition
+from jackfield.model.names import OrderID, PhysicalID, Seconds, Time, rfc3339, rfc3339_micro
 from jackfield.model.plan import PutTaint
 from jackfield.testing import builders as b
 from unit.core.attaching import (
@@ -23,6 +25,16 @@ from unit.core.attaching import (
     vendors,
 )
 
+
+def left(ago: float | None = None) -> ComposableResource:
+    """A resource whose device has left its node; so long ago its driver was seen to have noticed."""
+    at = rfc3339(Seconds(b.NOW - ago)) if ago is not None else Time("")
+    noticed = (Condition(RELEASED, "True", last_transition_time=at),) * (ago is not None)
+    return b.resource(HANDED, state=ResourceState.DELETING, uuid="GPU-7", physical="1", conditions=noticed)
+
+
+LEFT = left()
+LIFTED = ("DropTaint taint/a100-1.rack-a-taint", "FreeResource resource/a100-1.rack-a")
 ROWS = {
     "a vendor's device that a claim has": Row(
         (
@@ -154,10 +166,45 @@ ROWS = {
         again_at=AGAIN,
         policy=replace(vendors(), taint_rules=False),
     ),
-    "a vendor's device that is back in the pool": Row(
-        (NODE, TAINTED, b.resource(HANDED, state=ResourceState.DELETING)),
-        do=("DropTaint taint/a100-1.rack-a-taint", "FreeResource resource/a100-1.rack-a"),
+    "a vendor's device that has left while its driver goes on offering it": Row(
+        (NODE, TAINTED, b.vendor_slice("GPU-7"), LEFT),
+        wait=("Offered",),
+        says="the driver on n1 to offer 1 no more",
         policy=vendors(),
+    ),
+    "a vendor's device that has left, as its driver has noticed": Row(
+        (NODE, TAINTED, LEFT),
+        do=("MarkReleased resource/a100-1.rack-a",),
+        says="the driver on n1 offers it no more",
+        policy=vendors(),
+    ),
+    "a vendor's device of which a scheduler may not know that it has left": Row(
+        (NODE, TAINTED, left(ago=9)),
+        wait=("Tainted",),
+        says="every scheduler to have heard that its driver offers it no more",
+        again_at=Seconds(b.NOW + 1),
+        policy=vendors(),
+    ),
+    "a vendor's device that is back in the pool": Row(
+        (NODE, TAINTED, left(ago=10)), do=LIFTED, policy=vendors()
+    ),
+    "a vendor's device of a node that is gone": Row(
+        (TAINTED, b.vendor_slice("GPU-7"), LEFT), do=LIFTED, policy=vendors()
+    ),
+    "a vendor's device that has come back for somebody else": Row(
+        (NODE, TAINTED, b.vendor_slice("GPU-7"), LEFT),
+        do=LIFTED,
+        attached=(FabricDevice(PhysicalID("1"), b.MODEL, node=b.NODE, order=OrderID("another")),),
+        policy=vendors(),
+    ),
+    "a vendor's device that its manager was last seen to have there for us": Row(
+        (NODE, TAINTED, b.vendor_slice("GPU-7"), LEFT),
+        wait=("Offered",),
+        attached=(FabricDevice(PhysicalID("1"), b.MODEL, node=b.NODE, order=LEFT.order),),
+        policy=vendors(),
+    ),
+    "a vendor's device that was never offered": Row(
+        (NODE, LEFT), do=("FreeResource resource/a100-1.rack-a",), policy=vendors()
     ),
 }
 

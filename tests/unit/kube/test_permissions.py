@@ -55,6 +55,7 @@ from jackfield.model.plan import (
     LabelNode,
     LetGo,
     MarkMissing,
+    MarkReleased,
     MarkState,
     MarkVictim,
     MarkVisible,
@@ -89,7 +90,7 @@ DONE_BY: dict[Role, tuple[type[AnyAction], ...]] = {
     ),
     Role.OPERATOR: (
         *(KeepRequest, FreeRequest, PutRequestStatus, PutResource, DeleteResource, FreeResource, TakeOver),
-        *(MarkState, Attach, Adopt, Detach, PutTaint, DropTaint, MarkMissing, Blame),
+        *(MarkState, Attach, Adopt, Detach, PutTaint, DropTaint, MarkMissing, MarkReleased, Blame),
     ),
     Role.AUTOSCALER: (AddNode,),
     Role.NODE: (Rescan, MarkVisible, Release, Hold, LetGo, WriteCDI, RemoveCDI),
