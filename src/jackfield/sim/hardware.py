@@ -321,7 +321,8 @@ class NodePlugin:
         return await self._answered(self._plugin.prepare, claim, uid)
 
     async def unprepare(self, claim: Key, uid: Uid) -> str:
-        """Undo it; return what stands in the way."""
+        """Undo it; return what stands in the way. A kubelet asks when all that used it has ended."""
+        self._host.ended(uid)
         return await self._answered(self._plugin.unprepare, claim, uid)
 
     async def _answered(

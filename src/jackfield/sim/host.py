@@ -117,6 +117,10 @@ class SimHost:
         self.sound = False
         self._tell()
 
+    def ended(self, uid: Uid) -> None:
+        """Take it that nothing runs any more for a claim, whatever the checkpoint says."""
+        self._in_use = {key: None for key in self._in_use if key[0] != uid}
+
     def scrap(self) -> None:
         """Take the machine away for good: nothing on it uses anything any more."""
         self.stop()
@@ -172,7 +176,7 @@ class SimHost:
             self._prepared[uid, prepared.physical] = prepared
             self._in_use[uid, prepared.physical] = None
         else:
-            self._in_use = {key: None for key in self._in_use if key[0] != uid}
+            self.ended(uid)
             self._prepared = {key: value for key, value in before if key[0] != uid}
         if tuple(self._prepared.items()) != before:
             self._tell()

@@ -193,6 +193,19 @@ def test_a_released_device_is_out_of_sight_until_a_rescan() -> None:
     play(scenario)
 
 
+def test_what_has_ended_uses_nothing_though_its_checkpoint_was_lost() -> None:
+    async def scenario(host: SimHost) -> None:
+        move(host, D0, present=True)
+        await after(3)
+        await host.write(prepared(U0, D0), U0)
+        host.damage()
+        host.ended(U0)
+        move(host, D0, present=False)
+        assert host.pulled_in_use == []
+
+    play(scenario)
+
+
 def test_a_device_pulled_from_under_a_claim_is_remembered() -> None:
     async def scenario(host: SimHost) -> None:
         move(host, D0, present=True)
