@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -191,6 +191,17 @@ PORT: Final = 18_653
 
 
 @contextlib.asynccontextmanager
+async def hearing(following: Coroutine[object, object, None]) -> AsyncIterator[None]:
+    """Follow something meanwhile. Whoever need not hear of it does not: it costs what is measured its processor."""
+    ear = asyncio.get_running_loop().create_task(following)
+    try:
+        yield
+    finally:
+        ear.cancel()
+        await asyncio.gather(ear, return_exceptions=True)
+
+
+@contextlib.asynccontextmanager
 async def on_site(devices: int = DEVICES) -> AsyncIterator[Site]:
     """Have a site with so many devices."""
     with contextlib.ExitStack() as stack:
@@ -211,14 +222,8 @@ async def on_site(devices: int = DEVICES) -> AsyncIterator[Site]:
             site.api = api.pid
             for number in range(1, devices + 1):  # a number of noughts is none
                 site.machine.plug(card(number))
-            loop = asyncio.get_running_loop()
-            ears = [loop.create_task(one) for one in (site.follow_slices(), site.follow_resources())]
-            try:
+            async with hearing(site.follow_slices()):
                 yield site
-            finally:
-                for one in ears:
-                    one.cancel()
-                await asyncio.gather(*ears, return_exceptions=True)
 
 
 # --- what is asked
@@ -340,7 +345,7 @@ async def appears() -> Figures:
     """From a device in sysfs to the API's word of it, without a word of the kernel."""
     published: list[float] = []
     visible: list[float] = []
-    async with on_site() as site:
+    async with on_site() as site, hearing(site.follow_resources()):
         with site.plugin():
             await site.up(DEVICES)
             for number in range(COMINGS):

@@ -32,7 +32,9 @@ POOL: Final = 4000
 BURST: Final = 1000
 ROOM: Final = 32
 """Devices that a node can have attached: a hundred nodes have to have room for the whole burst."""
-QUIET_SECONDS: Final = 40.0
+HEARTBEAT_SECONDS: Final = 60.0
+"""How often a plugin says that it lives: every 10 s, 5,000 of them keep two cores busy with nothing else."""
+QUIET_SECONDS: Final = 60.0
 SCHEDULED_SECONDS: Final = 90.0
 MEMORY_MAX_MIB: Final = 300e6 / 2**20
 GROWTH_MAX: Final = 1.2
@@ -43,7 +45,10 @@ def fleet_stage(nodes: int) -> Setting:
     made = stage(nodes, POOL, local=SLOTS)
     fabrics = tuple(msgspec.structs.replace(one, traits=Traits(jobs=BURST)) for one in made.fabrics)
     groups = tuple(msgspec.structs.replace(one, slots=ROOM) for one in made.nodes)
-    return msgspec.structs.replace(made, fabrics=fabrics, nodes=groups)
+    policy = msgspec.structs.replace(made.policy, heartbeat_seconds=Seconds(4 * HEARTBEAT_SECONDS))
+    return msgspec.structs.replace(
+        made, fabrics=fabrics, nodes=groups, policy=policy, heartbeat=Seconds(HEARTBEAT_SECONDS)
+    )
 
 
 def say(words: str) -> None:
