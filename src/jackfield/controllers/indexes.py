@@ -50,7 +50,7 @@ class Indexes:
             lambda pod: (pod.metadata.creation_timestamp, pod.key)
         )
         self.requests_on: Index[NodeName, Key, ComposabilityRequest] = Index()
-        self.requests_for: Index[ModelName, Key, ComposabilityRequest] = Index(
+        self.requests_by_hand: Index[ModelName, Key, ComposabilityRequest] = Index(
             lambda one: (one.metadata.creation_timestamp, one.key)
         )
         self.resource_of: Index[DeviceID, Key, ComposableResource] = Index(_standing)
@@ -87,7 +87,7 @@ class Indexes:
                 self._take_out_resource(old, touched)
             case ComposabilityRequest():
                 self.requests_on.remove(old.spec.resource.target_node, old.key)
-                self.requests_for.remove(old.spec.resource.model, old.key)
+                self.requests_by_hand.remove(old.spec.resource.model, old.key)
             case ResourceSlice():
                 self._take_out_slice(old, touched)
             case Node():
@@ -108,7 +108,8 @@ class Indexes:
                 self._put_in_resource(new, touched)
             case ComposabilityRequest():
                 self.requests_on.add(new.spec.resource.target_node, new.key, new)
-                self.requests_for.add(new.spec.resource.model, new.key, new)
+                if not new.scalers:
+                    self.requests_by_hand.add(new.spec.resource.model, new.key, new)
             case ResourceSlice():
                 self._put_in_slice(new, touched)
             case Node():

@@ -314,8 +314,8 @@ class Store:
     def requests_on(self, node: NodeName) -> tuple[ComposabilityRequest, ...]:
         return self._by.requests_on.get(node)
 
-    def requests_for(self, model: ModelName) -> tuple[ComposabilityRequest, ...]:
-        return self._by.requests_for.get(model)
+    def requests_by_hand(self, model: ModelName) -> tuple[ComposabilityRequest, ...]:
+        return self._by.requests_by_hand.get(model)
 
     def resource(self, name: str) -> ComposableResource | None:
         return self._get(ComposableResource, named(name))

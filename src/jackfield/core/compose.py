@@ -95,7 +95,7 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[str, ...]:
             # A machine may be shown for the first time: whoever could be put nowhere has waited for that.
             return tuple(dict.fromkeys((*wanted, *(_short(view, policy) if nodes else ()))))
         case SupplyChanged(model=model):
-            return tuple(one.metadata.name for one in view.requests_for(model) if one.unmet)
+            return tuple(one.metadata.name for one in view.requests_by_hand(model) if one.unmet)
         case _:
             return ()
 
@@ -103,8 +103,8 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[str, ...]:
 def _requests(view: View, policy: Policy, one: object) -> tuple[str, ...]:
     match one:
         case ComposabilityRequest():
-            rivals = view.requests_for(one.spec.resource.model) if not one.scalers else ()
-            return (one.metadata.name, *(rival.metadata.name for rival in rivals if not rival.scalers))
+            rivals = view.requests_by_hand(one.spec.resource.model) if not one.scalers else ()
+            return (one.metadata.name, *(rival.metadata.name for rival in rivals))
         case ComposableResource():
             model = policy.model(one.spec.model)
             waiting = view.claims_holding(one.device) if one.device is not None else ()
@@ -134,7 +134,7 @@ def _makes_room(view: View, policy: Policy, delta: ObjectChanged) -> bool:
 
 def _short(view: View, policy: Policy) -> tuple[str, ...]:
     """Return the requests that leave the choice to us and have not got all they want."""
-    alike = (one for model in policy.models for one in view.requests_for(model.cdi_model_name))
+    alike = (one for model in policy.models for one in view.requests_by_hand(model.cdi_model_name))
     return tuple(one.metadata.name for one in alike if one.unmet)
 
 

@@ -51,9 +51,9 @@ def invalid(site: Site) -> str:
         return f"{wish.model} is of type {model.type!r}, not {wish.type!r}"
     if wish.allocation_policy is AllocationPolicy.DIFFERENTNODE and wish.target_node:
         return "allocation_policy differentnode and target_node contradict each other; remove one"
-    alike = site.view.requests_for(wish.model)
+    alike = site.view.requests_by_hand(wish.model)
     for older in itertools.takewhile(lambda one: one.key != site.request.key, alike):
-        if not older.scalers and _same_wish(older, site.request):
+        if _same_wish(older, site.request):
             return f"{older.metadata.name} is older and asks for the same; resize that one or delete it"
     return ""
 
@@ -267,7 +267,7 @@ def _free(site: Site, stage: Stage, node: NodeName) -> tuple[DeviceID, ...]:
 
 def _wanted_before(site: Site) -> int:
     """Return how many devices older requests that are not met yet may want of those that are free."""
-    alike = site.view.requests_for(site.request.spec.resource.model)
+    alike = site.view.requests_by_hand(site.request.spec.resource.model)
     older = itertools.takewhile(lambda one: one.key != site.request.key, alike)
     return sum(_lacks(site.view, one) for one in older if one.unmet)
 

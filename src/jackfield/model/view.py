@@ -180,8 +180,8 @@ class View(Protocol):
     def requests_on(self, node: NodeName) -> tuple[ComposabilityRequest, ...]:
         """Requests whose target is the node."""
 
-    def requests_for(self, model: ModelName) -> tuple[ComposabilityRequest, ...]:
-        """Requests for a model, oldest first."""
+    def requests_by_hand(self, model: ModelName) -> tuple[ComposabilityRequest, ...]:
+        """Requests for a model that somebody else than the scaler wrote, oldest first."""
 
     def resource(self, name: str) -> ComposableResource | None:
         """The resource, or None."""

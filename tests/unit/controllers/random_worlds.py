@@ -214,6 +214,16 @@ def hear(told: Iterable[Step], by: Policy = POLICY) -> Store:
     return store
 
 
+def asked_again(store: Store) -> Store:
+    """Have every manager say the same again: whether its word is current depends on what came last, not on what is."""
+    for fabric in store.fabrics():
+        shown = store.inventory(fabric)
+        assert shown is not None
+        store.ask(fabric, NOW)
+        store.see(shown)
+    return store
+
+
 def rebuilt(store: Store, chance: random.Random) -> Store:
     """Return a store that heard only how things are in the end, in any order."""
     there: list[Object | Inventory] = list(known(store))
@@ -280,7 +290,7 @@ def _of_fabric(store: Store, fabric: FabricName) -> dict[str, object]:
         said[f"{fabric} {kind} free devices"] = store.free_devices(fabric, kind, 9)
         said[f"{fabric} {kind} idle"] = store.idle(fabric, kind)
         said[f"{fabric} {kind} handing over"] = store.handing_over(fabric, kind)
-        said[f"{kind} requests"] = store.requests_for(kind)
+        said[f"{kind} requests"] = store.requests_by_hand(kind)
     for physical in PHYSICAL:
         said[f"{fabric} {physical} resource"] = store.resource_with(fabric, physical)
     return said

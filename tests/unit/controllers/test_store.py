@@ -238,9 +238,12 @@ def test_requests_are_found_by_name_node_and_model() -> None:
     store = world(mine, theirs)
     assert store.request("by-hand") == theirs
     assert store.requests_on(NODE) == (mine,)
-    assert store.requests_for(MODEL) == (theirs, mine)
+    assert store.requests_by_hand(MODEL) == (theirs,)
+    younger = request(1, name="younger", created=NOW - 3)
+    store.put(younger)
+    assert store.requests_by_hand(MODEL) == (theirs, younger)
     store.remove(theirs)
-    assert store.requests_for(MODEL) == (mine,)
+    assert store.requests_by_hand(MODEL) == (younger,)
 
 
 def test_resources_are_found_by_all_they_are_known_by() -> None:
