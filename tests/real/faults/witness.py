@@ -1,0 +1,155 @@
+"""What must never be in an ordeal, and what must be so in the end.
+
+Knows what the API server shows, what every manager says happened, and what nodes went through. Must not know what goes
+wrong at the moment. It looks on from outside: nothing here helps the controllers.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+from typing import Final
+
+from jackfield.cli import check, live
+from jackfield.controllers.lead import REPLICAS as LEASES
+from jackfield.model.claim import ResourceClaim
+from jackfield.model.composition import ComposabilityRequest, ComposableResource
+from jackfield.model.names import Key, Seconds
+from jackfield.model.pod import Pod
+from jackfield.sim.scenario import CreateClaim
+from jackfield.sim.users import NAMESPACE, object_name
+from real.faults.draw import REPLICAS
+from real.faults.site import Site
+from storm.managers import Manager
+from storm.weather import AWAY
+from storm.witness import Books, Ledger
+
+LOOK: Final = Seconds(0.3)
+ENDED: Final = "Succeeded"
+
+
+class Witness:
+    """Looks on at a site."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._books = Books(site.ordeal.racks)
+        self._ledgers = {name: Ledger(one.plan) for name, one in site.managers.items()}
+
+    @asynccontextmanager
+    async def looking(self) -> AsyncIterator[None]:
+        """Look on while the context is open."""
+        cluster = self._site.clients["witness"]
+        tasks = [
+            asyncio.create_task(self._books.watch_resources(cluster)),
+            *(asyncio.create_task(self._listen(name, one)) for name, one in self._site.managers.items()),
+        ]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _listen(self, name: str, manager: Manager) -> None:
+        ledger = self._ledgers[name]
+        while True:
+            with suppress(*AWAY):
+                ledger.hear(await manager.events(ledger.last))
+            await self._site.clock.sleep(LOOK)
+
+    @property
+    def counts(self) -> Counter[str]:
+        """What the managers did."""
+        return sum((one.counts for one in self._ledgers.values()), Counter())
+
+    # --- at every moment
+
+    def wrong(self, dead: set[str]) -> list[str]:
+        """Return what must never be and was; `dead` are the processes that somebody killed."""
+        return [
+            *self._books.wrong,
+            *(words for one in self._ledgers.values() for words in one.wrong),
+            *self._torn(),
+            *(
+                f"{name} ended by itself: status {one.status}"
+                for name, one in self._site.replicas.items()
+                if one.status is not None and name not in dead
+            ),
+            *(
+                f"{name} failed: {one.errors}"
+                for name, one in self._site.replicas.items()
+                if "Traceback" in one.errors
+            ),
+        ]
+
+    def _torn(self) -> Iterator[str]:
+        """Yield what left a node while a pod had it. A vendor's driver is not asked who has what."""
+        if not all(model.binds for model in self._site.ordeal.setting.policy.models):
+            return
+        for host in self._site.hardware.hosts.values():
+            for one in host.pulled_in_use:
+                yield f"device/{one.device.id}: pulled from {one.node} while prepared"
+
+    # --- in the end
+
+    async def lacks(self) -> list[str]:
+        """Return what is not yet as it must be in the end."""
+        try:
+            seen = await live.look(self._site.given)
+            said = [f"{one.object}: {one.what} [{one.checker}]" for one in check.faults(seen)]
+            said += check.unseen(seen)
+            for name, manager in self._site.managers.items():
+                said += await self._differences(name, manager)
+        except AWAY as error:
+            return [f"somebody does not answer: {error}"]
+        return [*self._pods(seen), *said, *self._left(seen), *self._kept(seen)]
+
+    def _pods(self, seen: live.Seen) -> Iterator[str]:
+        """Every pod that nobody deleted has run to its end: all that are drawn can be served."""
+        pods = {one.key: one for one in seen.store.all(Pod) if isinstance(one, Pod)}
+        for one in self._site.ordeal.lasting:
+            key = Key(one.namespace, object_name(one.name))
+            pod = pods.get(key)
+            if pod is None:
+                yield f"pod/{key}: is gone, and nobody deleted it"
+            elif pod.status.phase != ENDED:
+                said = [each.message for each in pod.status.conditions if each.message]
+                yield f"pod/{key}: is {pod.status.phase}: {'; '.join(said)}"
+
+    async def _differences(self, name: str, manager: Manager) -> list[str]:
+        """Return how the manager's journal, its inventory and our books differ."""
+        ledger = self._ledgers[name]
+        while events := await manager.events(ledger.last):
+            ledger.hear(events)
+        return ledger.compare(await manager.state(), self._books.held(manager.plan.name))
+
+    def _left(self, seen: live.Seen) -> Iterator[str]:
+        """Yield what nobody needs any more and is still in the store, or on a node's disk."""
+        store = seen.store
+        shared = {Key(NAMESPACE, one.name) for one in self._site.ordeal.steps if isinstance(one, CreateClaim)}
+        for claim in store.all(ResourceClaim):
+            if claim.key not in shared:
+                yield f"claim/{claim.key}: is left, and its pod has ended"
+        used = {one.request for one in store.all(ComposableResource) if isinstance(one, ComposableResource)}
+        for request in store.all(ComposabilityRequest):
+            if request.metadata.name not in used:
+                yield f"request/{request.metadata.name}: is left, and nothing belongs to it"
+        for lease in seen.replicas:
+            if lease.metadata.name not in REPLICAS:
+                yield f"lease/{LEASES}/{lease.metadata.name}: is left of nobody"
+        for host in self._site.hardware.hosts.values():
+            for one in host.prepared():
+                yield f"node/{host.node}: {one.device} is still prepared for {one.claim}"
+        running = [one for one in store.all(Pod) if isinstance(one, Pod) and one.deleting]
+        yield from (f"pod/{one.key}: is being deleted for ever" for one in running)
+
+    def _kept(self, seen: live.Seen) -> Iterator[str]:
+        """Yield what is attached beyond what the policy keeps."""
+        for fabric in seen.store.fabrics():
+            inventory = seen.store.inventory(fabric)
+            devices = inventory.devices if inventory is not None else ()
+            for model in self._site.ordeal.setting.policy.models:
+                there = [one.id for one in devices if one.model == model.cdi_model_name and one.node]
+                if len(there) > model.spares:
+                    yield f"fabric/{fabric}: {', '.join(there)} attached, and {model.spares} to be kept"
