@@ -7,15 +7,19 @@ wrong at the moment. It looks on from outside: nothing here helps the controller
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Final
 
 from jackfield.cli import check, live
 from jackfield.controllers.lead import REPLICAS as LEASES
+from jackfield.controllers.store import Store
+from jackfield.core.check import Checker, step
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import ComposabilityRequest, ComposableResource
-from jackfield.model.names import Key, Seconds
+from jackfield.model.meta import Object
+from jackfield.model.names import Key, Seconds, Uid
 from jackfield.model.pod import Pod
+from jackfield.ports import Changed
 from jackfield.sim.scenario import CreateClaim
 from jackfield.sim.users import NAMESPACE, object_name
 from real.faults.draw import REPLICAS
@@ -26,6 +30,8 @@ from storm.witness import Books, Ledger
 
 LOOK: Final = Seconds(0.3)
 ENDED: Final = "Succeeded"
+STEPS: Final = (Checker.WENT_BACK, Checker.ANSWER_CHANGED, Checker.ANSWER_WITHOUT_REASON)
+"""What can be told of two versions of an object, though others between them may not have been seen."""
 
 
 class Witness:
@@ -35,21 +41,38 @@ class Witness:
         self._site = site
         self._books = Books(site.ordeal.racks)
         self._ledgers = {name: Ledger(one.plan) for name, one in site.managers.items()}
+        self._steps: list[str] = []
+        self._tasks: list[asyncio.Task[None]] = []
 
     @asynccontextmanager
     async def looking(self) -> AsyncIterator[None]:
         """Look on while the context is open."""
         cluster = self._site.clients["witness"]
-        tasks = [
+        self._tasks = [
             asyncio.create_task(self._books.watch_resources(cluster)),
+            asyncio.create_task(self._follow(ComposableResource)),
+            asyncio.create_task(self._follow(ResourceClaim)),
             *(asyncio.create_task(self._listen(name, one)) for name, one in self._site.managers.items()),
         ]
         try:
             yield
         finally:
-            for task in tasks:
+            for task in self._tasks:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _follow(self, kind: type[Object]) -> None:
+        """Look at every change of a kind."""
+        known: dict[Uid, Object] = {}
+        policy = self._site.ordeal.setting.policy
+        alone = Store(policy)  # nothing of what stands beside an object is of the same moment
+        async with aclosing(self._site.clients["witness"].watch(kind)) as changes:
+            async for change in changes:
+                if isinstance(change, Changed):
+                    old, new = known.get(change.object.uid), change.object
+                    known[new.uid] = new
+                    found = step(old, new, alone, policy, self._site.clock.now())
+                    self._steps += [str(one) for one in found if one.checker in STEPS]
 
     async def _listen(self, name: str, manager: Manager) -> None:
         ledger = self._ledgers[name]
@@ -69,6 +92,8 @@ class Witness:
         """Return what must never be and was; `dead` are the processes that somebody killed."""
         return [
             *self._books.wrong,
+            *self._steps,
+            *(f"nobody looks any more: {one.exception()!r}" for one in self._tasks if one.done()),
             *(words for one in self._ledgers.values() for words in one.wrong),
             *self._torn(),
             *(
