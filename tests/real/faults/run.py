@@ -106,6 +106,7 @@ class Run:
             looking = group.create_task(self._look(over))
             try:
                 async with asyncio.TaskGroup() as busy:
+                    busy.create_task(self._until(self._ordeal.seconds))
                     busy.create_task(self._use())
                     for fault in self._ordeal.faults:
                         busy.create_task(self._strike(fault))
