@@ -175,13 +175,13 @@ class Manager:
 
     def __init__(self, plan: Plan, folder: Path) -> None:
         self.plan = plan
-        self._folder = Folder(folder / f"manager-{plan.kind}")
+        self._folder = Folder(folder / f"manager-{plan.name}")
         self._folder.make()
         self._folder.inventory.write_text(yaml.safe_dump(plan.lab()))
         self.token = self._folder.secret()
         self.url = f"http://127.0.0.1:{_free_port()}"
         state, port = str(self._folder.path), self.url.rpartition(":")[2]
-        log = folder / f"manager-{plan.kind}.log"
+        log = folder / f"manager-{plan.name}.log"
         self.process = Process(log, "fabric", "serve", "--state", state, "--port", port)
         self._session: aiohttp.ClientSession | None = None
         self._clock = WallClock()
@@ -278,7 +278,7 @@ def _native(manager: Manager, _: Path) -> dict[str, object]:
 
 
 def _fsas(manager: Manager, folder: Path) -> dict[str, object]:
-    directory = folder / f"credentials-{manager.plan.kind}"
+    directory = folder / f"credentials-{manager.plan.name}"
     directory.mkdir(exist_ok=True)
     for name in CREDENTIALS:
         (directory / name).write_text(f"{name}-of-a-storm")
@@ -311,7 +311,7 @@ def _nec(manager: Manager, _: Path) -> dict[str, object]:
 
 
 def _redfish(manager: Manager, folder: Path) -> dict[str, object]:
-    plan, directory = manager.plan, folder / f"credentials-{manager.plan.kind}"
+    plan, directory = manager.plan, folder / f"credentials-{manager.plan.name}"
     directory.mkdir(exist_ok=True)
     (directory / "username").write_text(USER)
     (directory / "password").write_text(manager.token.reveal())

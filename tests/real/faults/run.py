@@ -212,9 +212,11 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--seed", type=int, required=True, help="draws cluster, users and faults")
     parser.add_argument("--minutes", type=float, default=10.0, help="how long things go wrong")
     parser.add_argument("--kind", choices=KINDS, default="", help="of every manager; drawn if not said")
-    parser.add_argument("--keep", type=Path, help="where logs and databases are kept")
+    parser.add_argument("--keep", type=Path, help="a new folder, in which logs and databases are kept")
     given = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and the processes end with us
+    if given.keep is not None:
+        given.keep.mkdir(parents=True)  # what another ordeal left there would be taken for this one's
     ordeal = drawn(given.seed, given.minutes * 60, given.kind)
     say(
         f"seed {ordeal.seed}: {ordeal.pods} pods, {len(ordeal.faults)} faults, {given.minutes:g} minutes, "
@@ -225,7 +227,6 @@ def main(arguments: Sequence[str]) -> None:
         ControlPlane(settings(ordeal)) as plane,
     ):
         folder = given.keep or Path(name)
-        folder.mkdir(exist_ok=True)
         logging.basicConfig(filename=folder / "nodes.log")  # watches of ours break as everybody's do
         try:
             report = live(plane, ordeal, folder, say)
