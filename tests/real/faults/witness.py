@@ -125,7 +125,7 @@ class Witness:
             said = [f"{one.object}: {one.what} [{one.checker}]" for one in check.faults(seen)]
             said += check.unseen(seen)
             for name, manager in self._site.managers.items():
-                said += await self._differences(name, manager)
+                said += await self._differences(name, manager, seen)
         except AWAY as error:
             return [f"somebody does not answer: {error}"]
         return [*self._pods(seen), *said, *self._left(seen), *self._kept(seen)]
@@ -142,12 +142,15 @@ class Witness:
                 said = [each.message for each in pod.status.conditions if each.message]
                 yield f"pod/{key}: is {pod.status.phase}: {'; '.join(said)}"
 
-    async def _differences(self, name: str, manager: Manager) -> list[str]:
+    async def _differences(self, name: str, manager: Manager, seen: live.Seen) -> list[str]:
         """Return how the manager's journal, its inventory and our books differ."""
+        nodes = seen.store.nodes_of(manager.plan.name)
+        books = [one for node in nodes for one in seen.store.resources_on(node)]
+        held = {one.status.cdi_device_id: one.node for one in books}
         ledger = self._ledgers[name]
         while events := await manager.events(ledger.last):
             ledger.hear(events)
-        return ledger.compare(await manager.state(), self._books.held(manager.plan.name))
+        return ledger.compare(await manager.state(), held)
 
     def _left(self, seen: live.Seen) -> Iterator[str]:
         """Yield what nobody needs any more and is still in the store, or on a node's disk."""
