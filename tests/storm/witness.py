@@ -78,6 +78,9 @@ class Books:
 
     def _changed(self, one: ComposableResource) -> None:
         uid, device, fabric = one.metadata.uid, one.status.cdi_device_id, self.fabric(one)
+        namesakes = [other.metadata.uid for other in self.resources.values() if other.key == one.key]
+        for other in namesakes:  # it may have gone while nobody could be asked
+            del self.resources[other]
         self.resources[uid] = one
         if one.state is ResourceState.ATTACHING and uid not in self._ordered:
             self._ordered.add(uid)
