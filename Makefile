@@ -35,7 +35,7 @@ SAY := printf '\n==> %s\n'
 WITH_HELM := without=; tools/helm/build >/dev/null || { [ $$? -eq 75 ] || exit 1; without='--ignore-glob=*/test_chart*'; \
     echo '\#\#\# tests of the chart: NOT RUN, for the reason above'; }
 
-.PHONY: help setup setup-dev demo test coverage check check-format check-lint check-types check-imports check-shape golden manifests proto bench bench-allocator bench-fabric bench-prepare bench-real bench-fleet bench-api oracle oracle-long torture mutants storm real real-long real-node image alerts guests clients judges fuzz fuzz-api fuzz-fabric clean
+.PHONY: help setup setup-dev demo test coverage check check-format check-lint check-types check-imports check-shape golden manifests proto bench bench-allocator bench-fabric bench-prepare bench-real bench-fleet bench-api oracle oracle-long torture mutants storm real real-long real-faults real-node image alerts guests clients judges fuzz fuzz-api fuzz-fabric clean
 # Steps share two cores and one screen; `make -k check` shows all that is wrong, not only the first.
 .NOTPARALLEL:
 
@@ -154,10 +154,20 @@ real: $(DEV_STAMP) ## tests on a real Kubernetes control plane; needs Go, and te
 	@tools/kube/build >/dev/null
 	@$(WITH_HELM); $(RUN) -m pytest -n $(WORKERS) --dist loadfile -q -m 'not slow and not node' $$without tests/real
 
-real-long: $(DEV_STAMP) ## those of them that take minutes
+real-long: $(DEV_STAMP) ## those of them that take minutes, and then `make real-faults`
 	@$(SAY) 'a real control plane, the long form'
 	@tools/kube/build >/dev/null
 	@$(RUN) -m pytest -q -m 'slow and not node' tests/real
+	@$(REAL_FAULTS)
+
+# How long things go wrong, and what draws them: another seed for each commit.
+MINUTES ?= 10
+SEED ?= $(FIRST)
+REAL_FAULTS = $(SAY) 'real faults'; PYTHONPATH=tests $(RUN) -m real.faults.run --minutes $(MINUTES) --seed $(SEED)
+
+real-faults: $(DEV_STAMP) ## MINUTES=10 of processes killed and lines cut on a real control plane; SEED=N draws them
+	@tools/kube/build >/dev/null
+	@$(REAL_FAULTS)
 
 real-node: $(DEV_STAMP) ## pods on a real kubelet and containerd; needs Go, root and Debian
 	@$(SAY) 'a real node'

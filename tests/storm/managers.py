@@ -3,6 +3,7 @@
 Knows processes, files and the manager's own extras. Must not know what should come of a storm.
 """
 
+import os
 import signal
 import socket
 import subprocess
@@ -64,6 +65,11 @@ class Plan(msgspec.Struct, frozen=True):
     def nodes(self) -> tuple[NodeName, ...]:
         """Its machines."""
         return tuple(NodeName(f"{self.kind}-{number}") for number in range(1, self.machines + 1))
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models it has."""
+        return MODELS
 
     @property
     def callers(self) -> tuple[tuple[NodeName, str], ...]:
@@ -135,9 +141,18 @@ class Process:
         self._end(signal.SIGKILL)
         self.kills += 1
 
+    def pause(self) -> None:
+        """Stop it where it stands, by SIGSTOP: its connections stay open, and nobody answers."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        os.kill(self.pid, signal.SIGCONT)
+
     def close(self) -> None:
-        """End it if it runs."""
+        """End it if it runs, paused or not."""
         if self.status is None:
+            self.resume()
             self._end(signal.SIGTERM)
 
     def _end(self, number: signal.Signals) -> None:
@@ -160,13 +175,13 @@ class Manager:
 
     def __init__(self, plan: Plan, folder: Path) -> None:
         self.plan = plan
-        self._folder = Folder(folder / f"manager-{plan.kind}")
+        self._folder = Folder(folder / f"manager-{plan.name}")
         self._folder.make()
         self._folder.inventory.write_text(yaml.safe_dump(plan.lab()))
         self.token = self._folder.secret()
         self.url = f"http://127.0.0.1:{_free_port()}"
         state, port = str(self._folder.path), self.url.rpartition(":")[2]
-        log = folder / f"manager-{plan.kind}.log"
+        log = folder / f"manager-{plan.name}.log"
         self.process = Process(log, "fabric", "serve", "--state", state, "--port", port)
         self._session: aiohttp.ClientSession | None = None
         self._clock = WallClock()
@@ -202,13 +217,13 @@ class Manager:
         settings = FabricSettings(self.plan.name, "native", self.url, call_timeout_seconds=Seconds(2.0))
         return NativeFabric(settings, lambda: Secret(self.token.reveal()))
 
-    def settings(self, folder: Path) -> dict[str, object]:
-        """Return its entry in the operator's fabrics file."""
+    def settings(self, folder: Path, url: str = "") -> dict[str, object]:
+        """Return its entry in the operator's fabrics file; it may be reached by another way than straight."""
         way = WAYS[self.plan.kind](self, folder)
         return {
             "name": self.plan.name,
             "type": self.plan.kind,
-            "url": self.url,
+            "url": url or self.url,
             "callTimeoutSeconds": 5.0,
             **way,
         }
@@ -263,14 +278,14 @@ def _native(manager: Manager, _: Path) -> dict[str, object]:
 
 
 def _fsas(manager: Manager, folder: Path) -> dict[str, object]:
-    directory = folder / f"credentials-{manager.plan.kind}"
+    directory = folder / f"credentials-{manager.plan.name}"
     directory.mkdir(exist_ok=True)
     for name in CREDENTIALS:
         (directory / name).write_text(f"{name}-of-a-storm")
     (directory / "password").write_text(manager.token.reveal())
     options: dict[str, object] = {
         "tenant": TENANT,
-        "models": [{"name": one} for one in MODELS],
+        "models": [{"name": one} for one in manager.plan.models],
         "slots": manager.plan.slots,
         "credentialsDirectory": str(directory),
         "effectSeconds": manager.plan.effect_seconds,
@@ -286,7 +301,7 @@ def _fsas(manager: Manager, folder: Path) -> dict[str, object]:
 def _nec(manager: Manager, _: Path) -> dict[str, object]:
     plan = manager.plan
     options: dict[str, object] = {
-        "models": [{"name": one} for one in MODELS],
+        "models": [{"name": one} for one in manager.plan.models],
         "slots": plan.slots,
         "effectSeconds": plan.effect_seconds,
         "queueSeconds": plan.queue_seconds * NEC_ORDERS,
@@ -296,12 +311,12 @@ def _nec(manager: Manager, _: Path) -> dict[str, object]:
 
 
 def _redfish(manager: Manager, folder: Path) -> dict[str, object]:
-    plan, directory = manager.plan, folder / f"credentials-{manager.plan.kind}"
+    plan, directory = manager.plan, folder / f"credentials-{manager.plan.name}"
     directory.mkdir(exist_ok=True)
     (directory / "username").write_text(USER)
     (directory / "password").write_text(manager.token.reveal())
     options: dict[str, object] = {
-        "models": [{"name": one} for one in MODELS],
+        "models": [{"name": one} for one in manager.plan.models],
         "slots": plan.slots,
         "credentialsDirectory": str(directory),
         "effectSeconds": plan.effect_seconds,
@@ -319,7 +334,7 @@ def _liqid(manager: Manager, _: Path) -> dict[str, object]:
     plan = manager.plan
     options: dict[str, object] = {
         "user": USER,
-        "models": [{"name": one} for one in MODELS],
+        "models": [{"name": one} for one in manager.plan.models],
         "slots": plan.slots,
         "effectSeconds": plan.effect_seconds,
         "queueSeconds": plan.queue_seconds,

@@ -14,7 +14,7 @@ from jackfield.fabric_manager.faces.control import OWNER, Shown
 from jackfield.fabric_manager.store import Event
 from jackfield.model.composition import ComposabilityRequest, ComposableResource, RequestState, ResourceState
 from jackfield.model.names import FabricName, NodeName, OrderID, PhysicalID, Uid
-from jackfield.ports import Changed, Cluster, Deleted
+from jackfield.ports import Changed, Cluster, Deleted, Synced
 from storm.managers import Plan
 
 HAVING = (ResourceState.ATTACHING, ResourceState.ONLINE)
@@ -58,6 +58,9 @@ class Books:
                         self._changed(one)
                     case Deleted(object=ComposableResource() as one):
                         self.resources.pop(one.metadata.uid, None)
+                    case Synced():  # what went while nobody could be asked is told only by its absence
+                        there = self.resources.items()
+                        self.resources = {uid: one for uid, one in there if one.key in change.keys}
                     case _:
                         pass
 
@@ -75,6 +78,9 @@ class Books:
 
     def _changed(self, one: ComposableResource) -> None:
         uid, device, fabric = one.metadata.uid, one.status.cdi_device_id, self.fabric(one)
+        namesakes = [other.metadata.uid for other in self.resources.values() if other.key == one.key]
+        for other in namesakes:  # it may have gone while nobody could be asked
+            del self.resources[other]
         self.resources[uid] = one
         if one.state is ResourceState.ATTACHING and uid not in self._ordered:
             self._ordered.add(uid)
