@@ -26,10 +26,10 @@ from jackfield.model.composition import (
     ScalarResource,
 )
 from jackfield.model.meta import Object, ObjectMeta
-from jackfield.model.names import Key, NodeName, Version, named
+from jackfield.model.names import Key, NodeName, Seconds, Version, named
 from jackfield.model.node import Node
 from jackfield.model.pod import Container, Pod, PodResourceClaim, PodSpec, ResourceRequirements
-from jackfield.ports import Gone, Merge
+from jackfield.ports import Conflict, Gone, Merge
 from jackfield.sim import scenario
 from jackfield.sim.audit import TITLE, Audit
 from jackfield.sim.disaster import Disasters
@@ -37,6 +37,8 @@ from jackfield.sim.spec import Refusals
 from jackfield.sim.world import SimWorld
 
 NAMESPACE = "default"
+CLAIM_AGAIN = Seconds(1.0)
+"""How often somebody tries who wants a claim of a name that is still taken."""
 KINDS: dict[str, type[Object]] = {
     "pod": Pod,
     "claim": ResourceClaim,
@@ -60,10 +62,7 @@ class Deeds:
             case scenario.CreatePod():
                 await self._create_pods(step)
             case scenario.CreateClaim():
-                spec = _claim_spec(step.devices, step.device_class, step.selector)
-                await self._world.cluster.create(
-                    ResourceClaim(metadata=ObjectMeta(name=step.name, namespace=NAMESPACE), spec=spec)
-                )
+                await self._create_claim(step)
             case scenario.CreateRequest():
                 await self._request(step)
             case scenario.Delete():
@@ -101,6 +100,26 @@ class Deeds:
                     manager.pool.set_health(step.device, healthy=step.undo)
                 case _:
                     pass  # a device may be another fabric's
+
+    async def _create_claim(self, step: scenario.CreateClaim) -> None:
+        spec = _claim_spec(step.devices, step.device_class, step.selector)
+        new = ResourceClaim(metadata=ObjectMeta(name=step.name, namespace=NAMESPACE), spec=spec)
+        try:
+            await self._world.cluster.create(new)
+        except Conflict:  # one of its name is still there
+            self.disasters.spawn(self._create_when_gone(new))
+
+    async def _create_when_gone(self, new: ResourceClaim) -> None:
+        """Try until there is such a claim that nobody has deleted."""
+        while True:
+            await self._world.clock.sleep(CLAIM_AGAIN)
+            try:
+                found = await self._world.cluster.read(ResourceClaim, new.key)
+            except Gone:
+                await self._world.cluster.create(new)
+                return
+            if not found.deleting:
+                return
 
     async def _create_pods(self, step: scenario.CreatePod) -> None:
         names = (

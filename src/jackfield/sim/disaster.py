@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 
 from jackfield.cluster.api import Client
+from jackfield.model.composition import ComposableResource
 from jackfield.model.meta import ObjectMeta
 from jackfield.model.names import FabricName, Key, NodeName, PhysicalID, Seconds, Version
 from jackfield.model.node import Node, NodeSpec, NodeStatus
@@ -131,6 +132,8 @@ class Disasters:
                 self._to_host(step)
             case trouble.Reboot() | trouble.Drain() | trouble.Replace() | trouble.Mute():
                 await self._to_node(step)
+            case trouble.Discard():
+                await self._discard(step.node)
 
     def _until(self, seconds: float) -> Seconds:
         return Seconds(self._now + seconds)
@@ -202,7 +205,7 @@ class Disasters:
 
     def _deafen(self, step: trouble.Deafen) -> None:
         program = self._program(step.program)
-        program.weather.deaf_until = Seconds(self._now + step.seconds)
+        program.weather.deafen(step.kind, self._until(step.seconds))
         if step.dropped and isinstance(program.client, RoughClient):
             program.client.drop_watches()
 
@@ -311,6 +314,13 @@ class Disasters:
         await hardware.add_node(
             Node(metadata=ObjectMeta(name=by, labels=labels), spec=spec, status=status), nodes
         )
+
+    async def _discard(self, node: NodeName) -> None:
+        items = self._world.api.list(ComposableResource).items
+        found = (one.object for one in items if isinstance(one.object, ComposableResource))
+        for key in [one.key for one in found if one.node == node]:
+            with suppress(Gone):
+                await self._user.delete(ComposableResource, key, Version(""))
 
     def _pods_on(self, node: NodeName) -> tuple[Key, ...]:
         items = self._world.api.list(Pod).items

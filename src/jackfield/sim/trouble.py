@@ -67,6 +67,8 @@ class Deafen(Step, frozen=True, kw_only=True, tag="deafen"):
     """For a while a program hears of nothing that happens."""
 
     program: str
+    kind: str = ""
+    """The only kind of which it does not hear: ResourceClaim, Pod …; each has a watch of its own."""
     seconds: Duration = 30.0
     dropped: bool = False
     """Its watches break: afterwards it lists anew, and sees what happened in between as one."""
@@ -187,6 +189,12 @@ class Drain(Step, frozen=True, kw_only=True, tag="drain"):
     seconds: Duration = 60.0
 
 
+class Discard(Step, frozen=True, kw_only=True, tag="discard"):
+    """Somebody deletes the ComposableResources of a node by hand; each goes when nobody uses its device."""
+
+    node: NodeName
+
+
 class Replace(Step, frozen=True, kw_only=True, tag="replace"):
     """A node is gone for good, with what ran on it; one of another name comes in its place."""
 
@@ -216,6 +224,7 @@ HardwareTrouble = (
     | Mute
     | Damage
     | Drain
+    | Discard
     | Replace
 )
 AnyTrouble = Kill | Pause | Jump | Restart | Storm | Deafen | Calm | HardwareTrouble
