@@ -97,6 +97,7 @@ class Audit:
         self._prepared: dict[NodeName, dict[tuple[Uid, PhysicalID], None]] = {}
         self._changed: dict[str, Seconds] = {}
         self._unshown: dict[str, None] = {}  # nodes and resources whose manager forgot something
+        self._by_hand: dict[str, None] = {}  # requests that somebody else wrote
         self._waits: dict[str, tuple[Seconds, Waiting]] = {}
         self._began = world.clock.now()
         self._fair_since = self._began
@@ -276,6 +277,9 @@ class Audit:
             self._changed[f"device/{new.device}"] = now
         if isinstance(new, ResourceClaim):
             self._changed[f"claim/{new.key}"] = now
+        if isinstance(new, ComposabilityRequest) and old is None:
+            self._by_hand.pop(new.metadata.name, None)
+            self._by_hand |= {} if new.scalers else {new.metadata.name: None}
 
     # --- what happens to hardware
 
@@ -354,8 +358,7 @@ class Audit:
         if error or not isinstance(action, PutRequest | DeleteRequest):
             return
         name = action.request.metadata.name if isinstance(action, PutRequest) else action.name
-        known = self._store.request(name)
-        if known is not None and not known.scalers:
+        if name in self._by_hand:
             self._violated(Checker.FOREIGN_TOUCHED, f"request/{name}: is not ours, and {by} changed it")
 
     def waits(self, at: Seconds, by: str, waiting: tuple[Waiting, ...]) -> None:

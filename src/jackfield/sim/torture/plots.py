@@ -179,11 +179,14 @@ def _under_foot(cast: Cast) -> Iterator[AnyStep]:
 
 def _two_for_one(cast: Cast) -> Iterator[AnyStep]:
     """The scheduler does not learn what it gave away, and gives it away again."""
-    dice = cast.dice
-    yield trouble.Deafen(at=cast.at, program="scheduler", kind="ResourceClaim", seconds=40.0)
-    yield trouble.Storm(at=cast.at, program="scheduler", mishap=Mishap.AFTER, likely=0.5, seconds=30.0)
-    for number in range(dice.randint(3, 5)):
-        yield cast.pod(number, cast.when(0.5, 20.0), dice.uniform(250.0, 400.0))
+    dice, deaf = cast.dice, cast.when(1.0, 1.5)
+    # After this it hears of no claim, so that one whose answer got lost stays without a device to its mind.
+    yield trouble.Deafen(at=deaf, program="scheduler", kind="ResourceClaim", seconds=60.0)
+    yield trouble.Storm(at=deaf, program="scheduler", mishap=Mishap.AFTER, likely=0.6, seconds=25.0)
+    for number in range(dice.randint(3, 4)):
+        claim = cast.claim(cast.at, number)
+        yield claim
+        yield cast.pod(number, cast.when(2.0, 40.0), dice.uniform(200.0, 300.0), claim.name)
 
 
 # --- our controllers
@@ -193,6 +196,8 @@ def _deaf_heir(cast: Cast) -> Iterator[AnyStep]:
     """A replica that has not heard of claims for long takes over from one that served them."""
     dice, heir = cast.dice, cast.dice.randint(0, 1)
     yield trouble.Deafen(at=cast.at, program=REPLICAS[heir], kind="ResourceClaim", seconds=240.0)
+    if dice.random() < 0.7:  # what is prepared is known to be in use by its holder, whatever claims say
+        yield trouble.Storm(at=cast.at, program="kubelet", mishap=Mishap.ERROR, likely=1.0, seconds=220.0)
     for number in range(dice.randint(2, 4)):
         yield cast.pod(number, cast.when(1.0, 30.0), dice.uniform(200.0, 300.0))
     yield trouble.Kill(at=cast.when(60.0, 90.0), replica=1 - heir, effect=dice.random() < 0.5, down=120.0)
@@ -226,13 +231,12 @@ def _nobody_looks(cast: Cast) -> Iterator[AnyStep]:
 def _thrown_out(cast: Cast) -> Iterator[AnyStep]:
     """Somebody deletes a node's ComposableResources while claims are recorded on them and nothing is prepared yet."""
     dice, here = cast.dice, cast.nodes[0]
-    yield cast.pod(0, cast.at, 3.0, node=here)
-    began = cast.when(45.0, 70.0)
     mishap = dice.choice((Mishap.SLOW, Mishap.ERROR))
-    yield trouble.Storm(at=began, program="jackfield-node", mishap=mishap, likely=1.0, seconds=30.0)
-    yield cast.pod(1, began, 60.0, node=here)
+    yield trouble.Storm(at=cast.at, program="kubelet", mishap=mishap, likely=1.0, seconds=80.0)
+    for number in range(dice.randint(1, 2)):
+        yield cast.pod(number, cast.when(0.5, 10.0), 60.0, node=here)
     for _ in range(2):
-        yield trouble.Discard(at=round(began + dice.uniform(1.0, 15.0), 1), node=here)
+        yield trouble.Discard(at=cast.when(10.0, 75.0), node=here)
 
 
 def _namesake(cast: Cast) -> Iterator[AnyStep]:
