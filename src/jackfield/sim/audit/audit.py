@@ -320,8 +320,7 @@ class Audit:
                     self._violated(checker, f"{about}: {what}")
             return
         stay = self._ledger.went(movement, excused=excused)
-        host = self._world.hardware.hosts.get(movement.node)
-        if host is not None and host.pulled_in_use:
+        for host in [one for one in self._world.hardware.hosts.values() if one.pulled_in_use]:
             pulled = host.pulled_in_use.pop()
             if not self._forced(pulled.device.id) and not excused:
                 self._violated(Checker.PULLED_IN_USE, f"{name}: pulled from {pulled.node} while prepared")

@@ -111,7 +111,10 @@ def is_stormy(world: SimWorld) -> bool:
         or any(now < noise.until for noise in one.wire.noise)
         for one in world.programs.values()
     )
-    broken = any(manager.refusals != Refusals() for manager in world.hardware.managers.values())
+    broken = any(
+        manager.refusals != Refusals() or now < manager.outdated_until
+        for manager in world.hardware.managers.values()
+    )
     return ill or rough or broken or not all(_is_led(world, fabric) for fabric in world.hardware.managers)
 
 

@@ -10,7 +10,7 @@ from typing import Final, Self
 import msgspec
 
 from jackfield.core import naming
-from jackfield.model.names import FabricName, ModelName, NodeName, PhysicalID, Seconds
+from jackfield.model.names import NEVER, FabricName, ModelName, NodeName, PhysicalID, Seconds
 from jackfield.model.policy import DeviceModel
 from jackfield.sim import trouble
 from jackfield.sim.fabric import Fate
@@ -98,7 +98,7 @@ def troubles(dice: random.Random, stage: Stage, until: float) -> tuple[AnyHardsh
     """Return what goes wrong by chance, all of it over by then."""
     drawn = []
     # A taint is as old as our clock says, and only its age says that no scheduler gives its device away any more.
-    table = [row for row in TABLE if stage.binds or row[0] is not _jump]
+    table = [row for row in TABLE if row[0] not in (VENDORS_ONLY if stage.binds else OURS_ONLY)]
     for _ in range(dice.randint(TROUBLES_MIN, TROUBLES_MAX)):
         make = dice.choices([one for one, _ in table], [weight for _, weight in table])[0]
         drawn.append(make(dice, stage, round(dice.uniform(0.02, 0.85) * until, 1)))
@@ -159,6 +159,7 @@ def _noise(dice: random.Random, stage: Stage, at: float) -> AnyHardship:
         Fate(error="409 in progress"),
         Fate(error="401 the token has expired"),
         Fate(slow=Seconds(dice.uniform(1.0, 90.0))),
+        Fate(slow=NEVER),
         Fate(lost=True),
         Fate(lost=True, slow=Seconds(dice.uniform(1.0, 30.0))),
         Fate(late=Seconds(dice.uniform(0.5, 40.0))),
@@ -237,6 +238,25 @@ def _discard(dice: random.Random, stage: Stage, at: float) -> AnyHardship:
     return trouble.Discard(at=at, node=dice.choice(stage.nodes))
 
 
+def _outdate(dice: random.Random, stage: Stage, at: float) -> AnyHardship:
+    return trouble.Outdate(at=at, fabric=dice.choice(stage.fabrics), seconds=_span(dice))
+
+
+def _dud(dice: random.Random, stage: Stage, at: float) -> AnyHardship:
+    fabric, device = dice.choice(stage.devices)
+    return trouble.Dud(at=at, fabric=fabric, device=device, seconds=_span(dice))
+
+
+def _swap(dice: random.Random, stage: Stage, at: float) -> AnyHardship:
+    fabric = dice.choice(stage.fabrics)
+    node, other = dice.sample([one for one in stage.nodes if stage.homes[one] == fabric], 2)
+    return trouble.Swap(at=at, node=node, other=other, seconds=_span(dice))
+
+
+def _wipe(dice: random.Random, stage: Stage, at: float) -> AnyHardship:
+    return trouble.Wipe(at=at, node=dice.choice(stage.nodes), seconds=_span(dice))
+
+
 def _drain(dice: random.Random, stage: Stage, at: float) -> AnyHardship:
     return trouble.Drain(at=at, node=dice.choice(stage.nodes), seconds=_span(dice))
 
@@ -275,7 +295,15 @@ TABLE: Final[tuple[tuple[Draw, int], ...]] = (
     (_damage, 3),
     (_replace, 6),
     (_discard, 3),
+    (_outdate, 3),
+    (_dud, 3),
+    (_swap, 2),
+    (_wipe, 3),
     (_jump, 4),
     (_drain, 4),
 )
 """Every trouble, and how often it comes beside the others."""
+VENDORS_ONLY: Final = (_wipe,)
+"""What cannot happen where all devices are our driver's."""
+OURS_ONLY: Final = (_jump, _swap)
+"""What is not drawn for other drivers: they offer whatever comes to their node, whoever it is for."""
