@@ -1,7 +1,8 @@
 """Tries every mutant: `python -m mutants.run` with tests/ on the path, or `make mutants`.
 
 Each is applied to a copy of src/ in a folder of its own and lives through ordeals in a process of its own, seed after
-seed, until something is seen that must never be. Knows how to apply and to count. Must not know what is looked for.
+seed, until something is seen that must never be, and that the code without the mutation does not show at that seed.
+Knows how to apply and to count. Must not know what is looked for.
 """
 
 import argparse
@@ -10,8 +11,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -21,17 +22,18 @@ ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "docs" / "mutants.md"
 BEGIN, END = "<!-- written by make mutants -->\n", "<!-- end -->\n"
 SEEDS: Final = 500
+PROGRESS: Final = 25
+"""After so many ordeals of a mutant it is told that it is still alive."""
 PROGRAM: Final = """
 import sys
 from jackfield.sim.torture import draw, run
-first, last = int(sys.argv[1]), int(sys.argv[2])
-for seed in range(first, last):
+for seed in range(int(sys.argv[1]), int(sys.argv[2])):
     verdict = run.suffer(draw.draw(seed))
+    print(seed, *(one.replace(chr(10), " ") for one in verdict.violations[:1]), flush=True)
     if verdict.violations:
-        print(seed, verdict.violations[0].replace(chr(10), " "), flush=True)
-        sys.exit(1)
+        break
 """
-"""What a mutant lives through: it says at which seed something was seen, and what."""
+"""What a mutant lives through: it says which seed it has behind it, and at the last one what was seen."""
 
 
 class Found(NamedTuple):
@@ -42,12 +44,23 @@ class Found(NamedTuple):
     """The first at which something was seen; 0 for none."""
     checker: str
     what: str
+    lived: int = 0
+    """How many ordeals it lived through."""
+
+
+class Lived(NamedTuple):
+    """What a copy of the code has behind it."""
+
+    last: int
+    """The last seed."""
+    words: str
+    """What was seen at that; empty if nothing was."""
 
 
 def main() -> int:
     """Try mutants; return how many survived, as an exit status."""
     parser = argparse.ArgumentParser(description="Try whether the checkers bite: every mutant must be found.")
-    parser.add_argument("names", nargs="*", help="try only these; the page is then left as it is")
+    parser.add_argument("names", nargs="*", help="try only these; the page keeps what it says of the others")
     parser.add_argument(
         "--seeds", type=int, default=SEEDS, help="how many ordeals each lives through at most"
     )
@@ -60,14 +73,15 @@ def main() -> int:
     chosen = [one for one in MUTANTS if not given.names or one.name in given.names]
     found = []
     with ThreadPoolExecutor(given.workers) as pool:
-        for one in pool.map(lambda each: tried(each, given.first, given.seeds), chosen):
+        trials = [pool.submit(tried, one, given.first, given.seeds) for one in chosen]
+        for trial in as_completed(trials):
+            one = trial.result()
             found.append(one)
+            write(PAGE, found)
             tell(f"{one.mutant.name:<28} {one.seed or 'SURVIVED':>8}  {one.checker}  {one.what}")
     survived = [one.mutant.name for one in found if not one.seed]
     lost = ", ".join(survived) or "none"
     tell(f"{len(found)} mutants, {len(found) - len(survived)} found; survived: {lost}")
-    if not given.names:
-        write(PAGE, found)
     return 1 if survived else 0
 
 
@@ -78,26 +92,48 @@ def tell(line: str) -> None:
 
 
 def tried(mutant: Mutant, first: int, seeds: int) -> Found:
-    """Let a mutant live through ordeals until something is seen."""
+    """Let a mutant live through ordeals until something is seen that the code itself does not show there."""
     with tempfile.TemporaryDirectory(prefix="jackfield-mutant-") as folder:
         copy = Path(folder) / "src"
         shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
         apply(mutant, copy)
-        done = subprocess.run(
-            [sys.executable, "-c", PROGRAM, str(first), str(first + seeds)],
-            env={**os.environ, "PYTHONPATH": str(copy), "PYTHONHASHSEED": "0"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    seed, _, words = done.stdout.strip().partition(" ")
-    if seed.isdecimal():
-        timed, _, rest = words.partition(" ")  # what lacks in the end has no time
-        checker, _, what = (rest if timed.replace(".", "").isdecimal() else words).partition(" ")
-        return Found(mutant, int(seed), checker, what)
-    if done.returncode:  # it did not get so far as to be judged: that is no way of being found
-        raise RuntimeError(f"mutant {mutant.name} could not be tried: {done.stderr.strip()[-2000:]}")
-    return Found(mutant, 0, "", "")
+        seed, end = first, first + seeds
+        while seed < end:
+            lived = live(copy, mutant.name, seed, end)
+            if lived.words and not live(ROOT / "src", "the code itself", lived.last, lived.last + 1).words:
+                return Found(mutant, lived.last, *read(lived.words), lived.last - first + 1)
+            seed = lived.last + 1
+    return Found(mutant, 0, "", "", seeds)
+
+
+def live(source: Path, name: str, first: int, end: int) -> Lived:
+    """Let a copy of the code live through ordeals, until something is seen or they are over."""
+    command = [sys.executable, "-c", PROGRAM, str(first), str(end)]
+    environment = {**os.environ, "PYTHONPATH": str(source), "PYTHONHASHSEED": "0"}
+    last, words = first - 1, ""
+    with (
+        tempfile.TemporaryFile("w+") as complaints,
+        subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=complaints, text=True
+        ) as process,
+    ):
+        assert process.stdout is not None
+        for line in process.stdout:
+            seed, _, words = line.strip().partition(" ")
+            last = int(seed)
+            if (last - first + 1) % PROGRESS == 0 and not words:
+                tell(f"{name:<28} alive after seed {last}")
+        if process.wait():  # it did not get so far as to be judged: that is no way of being found
+            complaints.seek(0)
+            raise RuntimeError(f"{name} could not be tried: {complaints.read().strip()[-2000:]}")
+    return Lived(last, words)
+
+
+def read(words: str) -> tuple[str, str]:
+    """Return the checker and what it has seen; what lacks in the end has no time."""
+    timed, _, rest = words.partition(" ")
+    checker, _, what = (rest if timed.replace(".", "").isdecimal() else words).partition(" ")
+    return checker, what
 
 
 def apply(mutant: Mutant, source: Path) -> None:
@@ -112,20 +148,29 @@ def apply(mutant: Mutant, source: Path) -> None:
 
 
 def write(page: Path, found: list[Found]) -> None:
-    """Put the table into the page, between its marks."""
+    """Put what was found into the page's table, between its marks; of the others it keeps what it says."""
     before, _, rest = page.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    page.write_text("".join((before, BEGIN, *rows(found), END, after)))
+    table, _, after = rest.partition(END)
+    known = {line.split("`")[1]: f"{line}\n" for line in table.splitlines() if line.startswith("| `")}
+    page.write_text("".join((before, BEGIN, *rows(found, known), END, after)))
 
 
-def rows(found: list[Found]) -> Iterator[str]:
-    """Return the table, line by line."""
+def rows(found: list[Found], known: Mapping[str, str]) -> Iterator[str]:
+    """Return the table, line by line: mutants in their order, each as it was last tried."""
     yield "\n| mutant | what it breaks | found at seed | by |\n|---|---|---|---|\n"
-    for one in found:
-        place = str(one.seed) if one.seed else "**survived**"
-        by = f"`{one.checker}`" if one.checker else ""
-        yield f"| `{one.mutant.name}` ({one.mutant.file}) | {one.mutant.breaks} | {place} | {by} |\n"
+    lines = {**known, **{one.mutant.name: row(one) for one in found}}
+    places = {one.name: place for place, one in enumerate((*MUTANTS, *(one.mutant for one in found)))}
+    yield from (
+        lines[name] for name in sorted(lines, key=lambda name: places.get(name, -1)) if name in places
+    )
     yield "\n"
+
+
+def row(one: Found) -> str:
+    """Return a line of the table."""
+    place = str(one.seed) if one.seed else f"**survived {one.lived}**"
+    by = f"`{one.checker}`" if one.checker else ""
+    return f"| `{one.mutant.name}` ({one.mutant.file}) | {one.mutant.breaks} | {place} | {by} |\n"
 
 
 if __name__ == "__main__":

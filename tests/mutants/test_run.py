@@ -1,12 +1,13 @@
-"""A mutant is applied to a copy, and its row of the table says what became of it."""
+"""A mutant is applied to a copy that lives until something is seen, and its row of the table says what became of it."""
 
 from pathlib import Path
 
 import pytest
 
-from mutants.run import BEGIN, END, Found, apply, rows, write
-from mutants.table import Mutant
+from mutants.run import BEGIN, END, Found, Lived, apply, live, read, write
+from mutants.table import MUTANTS, Mutant
 
+HEAD = "\n| mutant | what it breaks | found at seed | by |\n|---|---|---|---|\n"
 ONE = Mutant("one", "a.py", "x = 1\n", "x = 2\n", "it is two")
 
 
@@ -27,11 +28,73 @@ def test_a_text_that_is_not_there_once_is_told(text: str, tmp_path: Path) -> Non
         apply(ONE, source(tmp_path, text))
 
 
-def test_the_table_takes_the_place_of_the_last_one(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(f"before\n{BEGIN}old\n{END}after\n")
-    found = [Found(ONE, 7, "on-two-nodes", "device/1: here and there"), Found(ONE, 0, "", "")]
-    write(page, found)
-    assert page.read_text() == f"before\n{BEGIN}{''.join(rows(found))}{END}after\n"
-    assert "| `one` (a.py) | it is two | 7 | `on-two-nodes` |" in page.read_text()
-    assert "| `one` (a.py) | it is two | **survived** |  |" in page.read_text()
+def page(folder: Path, *lines: str) -> Path:
+    there = folder / "page.md"
+    there.write_text(f"before\n{BEGIN}{''.join(lines)}{END}after\n")
+    return there
+
+
+FOUND = Found(ONE, 7, "on-two-nodes", "device/1: here and there", 7)
+ALIVE = Found(ONE, 0, "", "", 500)
+ROW = "| `one` (a.py) | it is two | 7 | `on-two-nodes` |\n"
+OLD = "| `one` (a.py) | it is two | 3 | `stuck` |\n"
+
+
+@pytest.mark.parametrize(
+    ("found", "line"), [(FOUND, ROW), (ALIVE, "| `one` (a.py) | it is two | **survived 500** |  |\n")]
+)
+def test_what_became_of_a_mutant_takes_the_place_of_what_was_known(
+    found: Found, line: str, tmp_path: Path
+) -> None:
+    there = page(tmp_path, OLD)
+    write(there, [found])
+    assert there.read_text() == f"before\n{BEGIN}{HEAD}{line}\n{END}after\n"
+
+
+def test_what_is_known_of_other_mutants_stays_in_their_order_and_of_none_that_is_gone(tmp_path: Path) -> None:
+    first, second = (f"| `{one.name}` ({one.file}) | … | 1 | `x` |\n" for one in MUTANTS[:2])
+    there = page(tmp_path, "| `long-gone` (b.py) | … | 1 | `x` |\n", second, first)
+    write(there, [FOUND])
+    assert there.read_text() == f"before\n{BEGIN}{HEAD}{first}{second}{ROW}\n{END}after\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "checker", "what"),
+    [
+        ("12.5 pulled-in-use device/1: pulled", "pulled-in-use", "device/1: pulled"),
+        ("idle-too-long resource/a: is idle", "idle-too-long", "resource/a: is idle"),
+    ],
+)
+def test_a_checker_is_told_from_the_time(words: str, checker: str, what: str) -> None:
+    assert read(words) == (checker, what)
+
+
+# --- a copy of the code that lives
+
+
+def code(folder: Path, broken: str) -> Path:
+    """Code whose ordeals break something at these seeds."""
+    torture = folder / "jackfield" / "sim" / "torture"
+    torture.mkdir(parents=True)
+    for package in (torture, torture.parent, torture.parent.parent):
+        (package / "__init__.py").write_text("")
+    (torture / "draw.py").write_text("def draw(seed):\n    return seed\n")
+    (torture / "run.py").write_text(
+        "from types import SimpleNamespace\n"
+        "def suffer(seed):\n"
+        f"    return SimpleNamespace(violations=['1.0 stuck x: y'] if seed in {broken} else [])\n"
+    )
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("broken", "lived"),
+    [("(4, 5)", Lived(4, "1.0 stuck x: y")), ("()", Lived(9, "")), ("(10,)", Lived(9, ""))],
+)
+def test_a_copy_lives_until_something_is_seen(broken: str, lived: Lived, tmp_path: Path) -> None:
+    assert live(code(tmp_path, broken), "one", 1, 10) == lived
+
+
+def test_code_that_cannot_be_tried_is_not_found(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match=r"(?s)one could not be tried: .*not defined"):
+        live(code(tmp_path, "(nonsense,)"), "one", 1, 10)

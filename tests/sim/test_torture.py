@@ -9,8 +9,10 @@ import msgspec
 import pytest
 import yaml
 
+from jackfield.sim import scenario
+from jackfield.sim.chance import Chance
 from jackfield.sim.scenario import CreatePod
-from jackfield.sim.torture import draw, hardship, run, shrink
+from jackfield.sim.torture import draw, hardship, plots, run, shrink
 from jackfield.sim.torture.draw import Ordeal
 from jackfield.sim.torture.run import Verdict
 
@@ -18,6 +20,7 @@ ORDEALS = Path(__file__).parent / "ordeals"
 SEEDS = (3, 7)
 """One of each hand-over; the rest is for `make torture`."""
 MANY = range(200)
+FEWER = range(100)
 
 
 def told(seed: int, hash_seed: int) -> str:
@@ -57,6 +60,28 @@ def test_every_seed_draws_fifty_pods_and_ten_troubles() -> None:
 def test_every_trouble_of_the_table_is_drawn() -> None:
     kinds = {type(step) for seed in MANY for step in draw.draw(seed).steps if not isinstance(step, CreatePod)}
     assert kinds >= set(hardship.TROUBLES) - set(hardship.UNDRAWN)
+
+
+def test_every_plot_is_drawn_and_lasts_no_longer_than_it_may() -> None:
+    told: list[tuple[scenario.AnyStep, ...]] = []
+    for seed in FEWER:
+        ordeal = draw.draw(seed)
+        stage = hardship.Stage.of(ordeal.setting)
+        told += plots.drawn(Chance(seed).generator, stage, ordeal.calm_at, frozenset())
+    spans = [max(one.at for one in plot) - min(one.at for one in plot) for plot in told]
+    assert max(spans) <= plots.LONGEST
+    kinds = {tuple(sorted({type(one).__name__ for one in plot})) for plot in told}
+    assert len(kinds) >= len(plots.TABLE)
+
+
+def test_no_plot_needs_a_node_that_is_not_to_stay() -> None:
+    for seed in FEWER:
+        stage = hardship.Stage.of(draw.draw(seed).setting)
+        gone = frozenset(stage.nodes[1:])
+        told = [step for one in plots.drawn(Chance(seed).generator, stage, 3000.0, gone) for step in one]
+        pods = [one for one in told if isinstance(one, CreatePod)]
+        assert {one.node for one in pods} <= {"", stage.nodes[0]}
+        assert plots.drawn(Chance(seed).generator, stage, 3000.0, frozenset(stage.nodes)) == ()
 
 
 def test_an_ordeal_can_be_kept_and_read_again() -> None:

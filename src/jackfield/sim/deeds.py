@@ -3,15 +3,19 @@
 Knows how each step is done. Must not know when, nor what comes of it.
 """
 
-from jackfield.model.names import NodeName
+from jackfield.model.claim import ResourceClaim
+from jackfield.model.names import Key, NodeName, Seconds
+from jackfield.ports import Conflict, Gone
 from jackfield.sim import scenario
 from jackfield.sim.audit import Audit
 from jackfield.sim.disaster import Disasters
 from jackfield.sim.spec import Refusals
-from jackfield.sim.users import Users
+from jackfield.sim.users import NAMESPACE, Users
 from jackfield.sim.world import SimWorld
 
 NODE = "node/"
+CLAIM_AGAIN = Seconds(1.0)
+"""How often somebody tries who wants a claim of a name that is still taken."""
 
 
 class Deeds:
@@ -28,7 +32,9 @@ class Deeds:
         match step:
             case scenario.Delete() if step.object.startswith(NODE):
                 await self._world.hardware.remove_node(NodeName(step.object.removeprefix(NODE)))
-            case scenario.CreatePod() | scenario.CreateClaim() | scenario.CreateRequest() | scenario.Delete():
+            case scenario.CreateClaim():
+                await self._create_claim(step)
+            case scenario.CreatePod() | scenario.CreateRequest() | scenario.Delete():
                 await self._users.do(step)
             case scenario.Cordon() | scenario.Lose() | scenario.Silence():
                 await self._do_to_node(step)
@@ -40,6 +46,24 @@ class Deeds:
                 self._do_behind_our_back(step)
             case _:
                 await self.disasters.strike(step)
+
+    async def _create_claim(self, step: scenario.CreateClaim) -> None:
+        try:
+            await self._users.do(step)
+        except Conflict:  # one of its name is still there
+            self.disasters.spawn(self._create_when_gone(step))
+
+    async def _create_when_gone(self, step: scenario.CreateClaim) -> None:
+        """Try until there is such a claim that nobody has deleted."""
+        while True:
+            await self._world.clock.sleep(CLAIM_AGAIN)
+            try:
+                found = await self._world.cluster.read(ResourceClaim, Key(NAMESPACE, step.name))
+            except Gone:
+                await self._users.do(step)
+                return
+            if not found.deleting:
+                return
 
     def _do_to_machinery(self, step: scenario.Break | scenario.ChangePolicy) -> None:
         if isinstance(step, scenario.Break):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 
 from jackfield.cluster.api import Client
+from jackfield.model.composition import ComposableResource
 from jackfield.model.meta import ObjectMeta
 from jackfield.model.names import FabricName, Key, NodeName, PhysicalID, Seconds, Version
 from jackfield.model.node import Node, NodeSpec, NodeStatus
@@ -71,9 +72,10 @@ class Disasters:
         for program in self._world.programs.values():
             program.clear()
         for manager in self._world.hardware.managers.values():
-            manager.stalled_until = self._now
+            manager.stalled_until = manager.outdated_until = self._now
         for host in self._world.hardware.hosts.values():
             host.blind_until = host.clinging_until = self._now
+            host.duds.clear()
         for node in list(self._world.hardware.hosts):
             await self._mend(node)
 
@@ -110,10 +112,12 @@ class Disasters:
                 self._deafen(step)
             case trouble.Calm():
                 await self.calm()
+            case _ if isinstance(step, trouble.ManagerTrouble):
+                self._to_fabric(step)
             case _:
-                await self._to_hardware(step)
+                await self._to_machine(step)
 
-    async def _to_hardware(self, step: trouble.HardwareTrouble) -> None:
+    def _to_fabric(self, step: trouble.ManagerTrouble) -> None:
         match step:
             case trouble.Noise():
                 noise = Static(step.fabric, step.fate, step.likely, self._until(step.seconds))
@@ -121,16 +125,27 @@ class Disasters:
                     self._replica(number).wire.noise += (noise,)
             case trouble.Stall():
                 self._manager(step.fabric).stalled_until = self._until(step.seconds)
+            case trouble.Outdate():
+                self._manager(step.fabric).outdate(self._until(step.seconds))
             case trouble.Refuse():
                 self._refuse(step)
             case trouble.Borrow():
                 self._borrow(step)
-            case trouble.Vanish() | trouble.Meddle() | trouble.Forget() | trouble.Ail():
+            case trouble.Vanish() | trouble.Meddle() | trouble.Forget() | trouble.Ail() | trouble.Dud():
                 self._to_devices(step)
+
+    async def _to_machine(self, step: trouble.NodeTrouble) -> None:
+        match step:
             case trouble.Blind() | trouble.Cling() | trouble.Damage():
                 self._to_host(step)
             case trouble.Reboot() | trouble.Drain() | trouble.Replace() | trouble.Mute():
                 await self._to_node(step)
+            case trouble.Discard():
+                await self._discard(step.node)
+            case trouble.Swap():
+                self._swap(step)
+            case trouble.Wipe():
+                await self._wipe(step)
 
     def _until(self, seconds: float) -> Seconds:
         return Seconds(self._now + seconds)
@@ -202,7 +217,7 @@ class Disasters:
 
     def _deafen(self, step: trouble.Deafen) -> None:
         program = self._program(step.program)
-        program.weather.deaf_until = Seconds(self._now + step.seconds)
+        program.weather.deafen(step.kind, self._until(step.seconds))
         if step.dropped and isinstance(program.client, RoughClient):
             program.client.drop_watches()
 
@@ -227,13 +242,19 @@ class Disasters:
             detach=max((one.detach for one in steps), default=0.0),
         )
 
-    def _to_devices(self, step: trouble.Vanish | trouble.Meddle | trouble.Forget | trouble.Ail) -> None:
+    def _to_devices(
+        self, step: trouble.Vanish | trouble.Meddle | trouble.Forget | trouble.Ail | trouble.Dud
+    ) -> None:
         manager = self._manager(step.fabric)
         pool = manager.pool
         match step:
             case trouble.Forget():
                 pool.hide(*step.devices)
                 self._after(step.seconds, lambda: _soon(pool.hide))
+            case trouble.Dud():
+                for node, host in self._world.hardware.hosts.items():
+                    if self._world.hardware.fabrics[node] == step.fabric:
+                        host.duds[step.device] = self._until(step.seconds)
             case trouble.Ail() if pool.device(step.device) is not None:
                 pool.set_health(step.device, healthy=False)
                 self._after(step.seconds, lambda: _soon(lambda: pool.set_health(step.device, healthy=True)))
@@ -311,6 +332,24 @@ class Disasters:
         await hardware.add_node(
             Node(metadata=ObjectMeta(name=by, labels=labels), spec=spec, status=status), nodes
         )
+
+    async def _discard(self, node: NodeName) -> None:
+        items = self._world.api.list(ComposableResource).items
+        found = (one.object for one in items if isinstance(one.object, ComposableResource))
+        for key in [one.key for one in found if one.node == node]:
+            with suppress(Gone):
+                await self._user.delete(ComposableResource, key, Version(""))
+
+    def _swap(self, step: trouble.Swap) -> None:
+        hardware = self._world.hardware
+        if {step.node, step.other} <= set(hardware.hosts):
+            hardware.cables.exchange(step.node, step.other)
+            self._after(step.seconds, lambda: _soon(lambda: hardware.cables.set_right(step.node, step.other)))
+
+    async def _wipe(self, step: trouble.Wipe) -> None:
+        hardware = self._world.hardware
+        await hardware.wipe(step.node)
+        self._after(step.seconds, lambda: hardware.publish(step.node))
 
     def _pods_on(self, node: NodeName) -> tuple[Key, ...]:
         items = self._world.api.list(Pod).items

@@ -29,6 +29,7 @@ from jackfield.model.node import Node, NodeAddress, NodeSpec, NodeStatus, NodeSy
 from jackfield.model.policy import DRIVER
 from jackfield.model.slice import DeviceClass, DeviceClassSpec
 from jackfield.ports import Clock, Conflict, Fabric, World
+from jackfield.sim.cables import Cables
 from jackfield.sim.chance import Chance, Distribution
 from jackfield.sim.host import SimHost
 from jackfield.sim.loop import world
@@ -80,8 +81,12 @@ class Hardware:
             name: manager.pool for name, manager in self.managers.items()
         }
         self.hosts: dict[NodeName, SimHost] = {}
+        self.fabrics: dict[NodeName, FabricName] = {}
+        """The fabric that each of them is a machine of."""
         self.movements: list[Callable[[Movement], None]] = []
         """Who hears of every device that comes to a node or leaves it."""
+        self.cables = Cables(self.hosts)
+        """Which machine is behind a name."""
         self.senses: list[Callable[[SimHost], None]] = []
         """Who hears whenever a node sees or has prepared something else."""
         self._chance = chance
@@ -251,11 +256,12 @@ class Hardware:
 
     def _join(self, node: NodeName, nodes: Nodes) -> None:
         """Make a node a machine of its fabric."""
+        self.fabrics[node] = nodes.fabric
         pool = self._pools[nodes.fabric]
         pool.add_machine(Machine(node, nodes.slots))
         host = SimHost(node, self.clock, self._chance.branch(f"host/{node}"), self.setting.host)
         self.hosts[node] = host
-        pool.listen(node, host.moved)
+        pool.listen(node, self.cables.moved)
         pool.listen(node, self._moved)
         host.listen(lambda: self._sensed(node, nodes.fabric))
         self._plugins[node][DRIVER] = self._plugin(node, host, repaired=True)
@@ -287,6 +293,16 @@ class Hardware:
                     attributes = {key: text for key, text in model.dra_attributes.items() if text}
                     found.append(Found(seen.physical, attributes))
             await driver.publish(host, tuple(found))
+
+    async def wipe(self, node: NodeName) -> None:
+        """Delete the slices that other drivers than ours publish on a node."""
+        for driver in self._vendors.get(node, {}).values():
+            await driver.wipe()
+
+    async def publish(self, node: NodeName) -> None:
+        """Have the other drivers on a node look at it and publish what they see."""
+        if node in self.hosts:
+            await self._publish(node, self.fabrics[node])
 
     def own_devices(self, node: NodeName) -> tuple[DeviceID, ...]:
         """Return the devices that a node has of its own."""

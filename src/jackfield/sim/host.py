@@ -48,6 +48,8 @@ class SimHost:
         """Whether the checkpoint is whole; who has read one that is not says so once, and writes a new one."""
         self.blind_until = LONG_AGO
         """Until then nothing more comes into sight."""
+        self.duds: dict[PhysicalID, Seconds] = {}
+        """Until when the driver of a device does not start."""
         self.clinging_until = LONG_AGO
         """Until then somebody has every device open."""
         self._coming: dict[PhysicalID, asyncio.Task[None]] = {}
@@ -76,8 +78,8 @@ class SimHost:
 
     async def _come(self, device: PhysicalID, *, by_itself: bool) -> None:
         await self._clock.sleep(self._spec.hotplug.draw(self._chance.generator))
-        while self._clock.now() < self.blind_until:
-            await self._clock.sleep(Seconds(self.blind_until - self._clock.now()))
+        while self._clock.now() < (until := max(self.blind_until, self.duds.get(device, LONG_AGO))):
+            await self._clock.sleep(Seconds(until - self._clock.now()))
         del self._coming[device]
         self._linked[device] = None
         if by_itself:

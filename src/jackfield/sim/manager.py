@@ -81,6 +81,9 @@ class Manager:
         """Hear who sends what, the moment it is sent: the process, `attach` or `detach`, the order."""
         self.stalled_until = LONG_AGO
         """Until then orders are taken, and nothing is done about them."""
+        self.outdated_until = LONG_AGO
+        """Until then the inventory of an earlier moment is shown."""
+        self._old: Inventory | None = None
         self.counts = Counts()
         self.clock = clock
         self._spec = spec
@@ -112,8 +115,14 @@ class Manager:
         await self._ended.wait()
 
     def inventory(self) -> Inventory:
-        """Return what there is; the same object while nothing changes."""
+        """Return what there is, or was; the same object while nothing changes."""
+        if self._old is not None and self.clock.now() < self.outdated_until:
+            return self._old
         return self.pool.inventory()
+
+    def outdate(self, until: Seconds) -> None:
+        """Go on showing what there is now until then."""
+        self._old, self.outdated_until = self.inventory(), until
 
     def attach(self, order: Order, sent: Seconds, *, wrong: bool = False) -> Progress:
         """Attach for this order, which left its sender at `sent`; `wrong` gives it a device it did not mean."""

@@ -67,6 +67,8 @@ class Deafen(Step, frozen=True, kw_only=True, tag="deafen"):
     """For a while a program hears of nothing that happens."""
 
     program: str
+    kind: str = ""
+    """The only kind of which it does not hear: ResourceClaim, Pod …; each has a watch of its own."""
     seconds: Duration = 30.0
     dropped: bool = False
     """Its watches break: afterwards it lists anew, and sees what happened in between as one."""
@@ -124,6 +126,21 @@ class Forget(Step, frozen=True, kw_only=True, tag="forget"):
 
     fabric: FabricName
     devices: tuple[PhysicalID, ...] = ()
+    seconds: Duration = 60.0
+
+
+class Outdate(Step, frozen=True, kw_only=True, tag="outdate"):
+    """A manager goes on showing what there was when this began, for a while."""
+
+    fabric: FabricName
+    seconds: Duration = 60.0
+
+
+class Dud(Step, frozen=True, kw_only=True, tag="dud"):
+    """The driver of a device does not start for a while, on whichever node the device comes to."""
+
+    fabric: FabricName
+    device: PhysicalID
     seconds: Duration = 60.0
 
 
@@ -187,6 +204,27 @@ class Drain(Step, frozen=True, kw_only=True, tag="drain"):
     seconds: Duration = 60.0
 
 
+class Discard(Step, frozen=True, kw_only=True, tag="discard"):
+    """Somebody deletes the ComposableResources of a node by hand; each goes when nobody uses its device."""
+
+    node: NodeName
+
+
+class Swap(Step, frozen=True, kw_only=True, tag="swap"):
+    """Two machines have each other's cables for a while: what a manager attaches to the one comes to the other."""
+
+    node: NodeName
+    other: NodeName
+    seconds: Duration = 60.0
+
+
+class Wipe(Step, frozen=True, kw_only=True, tag="wipe"):
+    """A kubelet that starts deletes the slices of other drivers on its node; they publish anew after a while."""
+
+    node: NodeName
+    seconds: Duration = 10.0
+
+
 class Replace(Step, frozen=True, kw_only=True, tag="replace"):
     """A node is gone for good, with what ran on it; one of another name comes in its place."""
 
@@ -201,21 +239,6 @@ class Calm(Step, frozen=True, kw_only=True, tag="calm"):
     """All troubles are over, whatever they are."""
 
 
-HardwareTrouble = (
-    Noise
-    | Stall
-    | Refuse
-    | Vanish
-    | Meddle
-    | Forget
-    | Ail
-    | Borrow
-    | Reboot
-    | Blind
-    | Cling
-    | Mute
-    | Damage
-    | Drain
-    | Replace
-)
-AnyTrouble = Kill | Pause | Jump | Restart | Storm | Deafen | Calm | HardwareTrouble
+ManagerTrouble = Noise | Stall | Refuse | Vanish | Meddle | Forget | Outdate | Dud | Ail | Borrow
+NodeTrouble = Reboot | Blind | Cling | Mute | Damage | Drain | Discard | Swap | Wipe | Replace
+AnyTrouble = Kill | Pause | Jump | Restart | Storm | Deafen | Calm | ManagerTrouble | NodeTrouble

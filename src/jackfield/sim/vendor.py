@@ -74,6 +74,12 @@ class VendorDriver:
         with suppress(Gone):
             self._slice = await insist(self._clock, partial(self._cluster.read, ResourceSlice, self._key))
 
+    async def wipe(self) -> None:
+        """Lose the slice, and not know of it until something is published anew."""
+        with suppress(Gone):
+            await insist(self._clock, partial(self._cluster.delete, ResourceSlice, self._key, Version("")))
+        self._slice = None
+
     async def _written(self, devices: tuple[Device, ...]) -> ResourceSlice:
         if self._slice is None:
             pool = ResourcePool(self._node, 1, 1)

@@ -45,6 +45,10 @@ TIMEOUT: Final = Seconds(10.0)
 """After so long a program takes a call to have failed."""
 LATE_MAX: Final = Seconds(20.0)
 """How much later than its time-out a call may still take effect."""
+LAGS: Final = (Seconds(10.0), Seconds(30.0), Seconds(100.0))
+"""How long a server that lags behind shows what was."""
+AGES: Final = (0.0, 0.2, 1.0)
+"""Kinds are listed one by one: one list may be old and the next one new."""
 
 
 class Mishap(StrEnum):
@@ -62,6 +66,8 @@ class Mishap(StrEnum):
     """No answer, and it was done."""
     LATE = "late"
     """No answer, and it is done when nobody expects it any more."""
+    SLOW = "slow"
+    """It is done and answered, seconds later."""
 
 
 class Spell(msgspec.Struct, frozen=True):
@@ -97,10 +103,10 @@ class Weather:
         self.latency = latency
         self.clock = clock
         self.fuse: Fuse | None = None
-        self.deaf_until = LONG_AGO
-        """Until then no event arrives."""
+        self.deaf: dict[str, Seconds] = {}
+        """Until when no event of a kind arrives; of any kind, where none is named."""
         self.stale: int = 0
-        """So many versions old is the first list of the program's next life."""
+        """So many versions old are the first lists of the program's next life, at the most."""
         self.lost: Callable[[], None] = _nobody
         """Hears of every effect whose answer was lost."""
         self.spells: tuple[Spell, ...] = ()
@@ -111,10 +117,24 @@ class Weather:
         if self.latency is not CALM:
             await self.clock.sleep(self.latency.draw(self._dice))
 
+    @property
+    def deaf_until(self) -> Seconds:
+        """Until when some event does not arrive."""
+        return max(self.deaf.values(), default=LONG_AGO)
+
+    def deafen(self, kind: str, until: Seconds) -> None:
+        """Let no event of a kind arrive until then; of any kind, if none is named."""
+        self.deaf[kind] = max(until, self.deaf.get(kind, LONG_AGO))
+
+    def hears_at(self, kind: type[Object], selection: Selection) -> Seconds:
+        """Return when an event arrives that is sent now; who asks for a selection has a line of its own for it."""
+        only = self.deaf.get(kind.__name__, LONG_AGO) if selection is EVERYTHING else LONG_AGO
+        return max(only, self.deaf.get("", LONG_AGO))
+
     def clear(self) -> None:
         """Be fine from now on."""
         self.spells = ()
-        self.deaf_until = LONG_AGO
+        self.deaf.clear()
         self.stale = 0
         self.fuse = None
 
@@ -132,6 +152,18 @@ class Weather:
     def late(self) -> Seconds:
         """Return how much later a late call is executed."""
         return Seconds(TIMEOUT + LATE_MAX * self._dice.random())
+
+    def slow(self) -> Seconds:
+        """Return how long one way of a slow call is."""
+        return Seconds(0.5 * TIMEOUT * self._dice.random())
+
+    def age(self) -> int:
+        """Return how many versions old the first list of a kind is."""
+        return int(self.stale * self._dice.choice(AGES))
+
+    def lag(self) -> Seconds:
+        """Return how long such a list is all that is heard."""
+        return self._dice.choice(LAGS)
 
 
 class RoughClient(Client):
@@ -154,17 +186,18 @@ class RoughClient(Client):
 
     async def _told(self, kind: type[Kind], selection: Selection) -> AsyncGenerator[Change, None]:
         weather, clock = self.weather, self.weather.clock
-        if weather.stale and selection is EVERYTHING:
-            for change in self._as_it_was(kind, self._store.version - weather.stale):
+        age = weather.age() if weather.stale and selection is EVERYTHING else 0
+        if age:
+            weather.deafen(kind.__name__, Seconds(clock.now() + weather.lag()))
+            for change in self._as_it_was(kind, self._store.version - age):
                 yield change
-            await clock.sleep(TIMEOUT)
         while True:
             drops = self._drops
             follow = self._feeds[kind].follow(selection, partial(self._is_broken, drops))
             try:
                 async for change in follow:
-                    while clock.now() < weather.deaf_until:
-                        await clock.sleep(Seconds(weather.deaf_until - clock.now()))
+                    while clock.now() < (hears_at := weather.hears_at(kind, selection)):
+                        await clock.sleep(Seconds(hears_at - clock.now()))
                     if drops != self._drops or self._dead:
                         break
                     yield change
@@ -221,9 +254,15 @@ class RoughClient(Client):
         await weather.pass_by()
         self._demand(weather.fuse is None or not weather.fuse.blows(effect=False))
         mishap = weather.mishap()
-        if mishap is not None and not (mishap is Mishap.CONFLICT and reads):
+        slow = mishap is Mishap.SLOW
+        if slow:
+            await weather.clock.sleep(weather.slow())
+            self._demand(alive=True)
+        elif mishap is not None and not (mishap is Mishap.CONFLICT and reads):
             await self._go_wrong(mishap, effect, reads=reads)
         answer = await effect(self)
+        if slow:
+            await weather.clock.sleep(weather.slow())
         self._demand(weather.fuse is None or not weather.fuse.blows(effect=True))
         return answer
 

@@ -4,7 +4,7 @@ Knows how the parts are put together. Must not know what happens in the play: th
 """
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 from types import TracebackType
@@ -23,6 +23,7 @@ from jackfield.controllers.runner import Recorder
 from jackfield.controllers.store import Store
 from jackfield.model.names import FabricName, Seconds
 from jackfield.model.policy import Policy
+from jackfield.model.view import Delta
 from jackfield.ports import Clock, Fabric
 from jackfield.sim.chance import Chance
 from jackfield.sim.fabric import SimFabric
@@ -65,6 +66,8 @@ class SimWorld:
         """Every program by its name, and what may befall it."""
         self._chance = chance
         self._recorder = recorder
+        self.knowing: list[Callable[[str, tuple[Delta, ...]], None]] = []
+        """Who hears which replica has come to know what."""
         self.hardware = Hardware(self.setting, clock, chance, recorder, self._client)
         for name, fabric in outside.fabrics.items():
             self.hardware.mirror(name, fabric)
@@ -111,7 +114,12 @@ class SimWorld:
         )
         replica = Replica(name, self._lives, berth)
         replica.ended = partial(self.start_replica, number)
+        replica.runner.listeners.append(partial(self._known, f"replica/{name}"))
         return replica
+
+    def _known(self, who: str, deltas: tuple[Delta, ...]) -> None:
+        for listener in self.knowing:
+            listener(who, deltas)
 
     def program(self, name: str) -> Program:
         """Return a program by its name."""

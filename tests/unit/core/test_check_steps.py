@@ -33,6 +33,7 @@ SERVING = b.resource(record=CLAIM)
 OTHERS = DeviceID("gpu.example.com", "n1", "gpu-0")
 A100_1 = f"{DRIVER}/rack-a/a100-1"
 SEEN = (Condition(VISIBLE, "True"),)
+LET_GO = (Condition(RELEASED, "True"),)
 VENDORS = DeviceID("gpu.example.com", "a100-fabricrack-a", "a100-1")
 
 
@@ -71,6 +72,16 @@ def guarded(
         (b.resource(state=ATTACHING), b.resource(), "is Online before n1 has seen it (rule 6)"),
         (b.resource(state=ATTACHING, conditions=SEEN), b.resource(conditions=SEEN), ""),
         (b.resource(VENDORS, state=ATTACHING), b.resource(VENDORS), ""),
+        (b.resource(conditions=SEEN), b.resource(), "is not Visible any more (rule 2)"),
+        (b.resource(conditions=LET_GO), b.resource(conditions=SEEN), "is not Released any more (rule 2)"),
+        (b.resource(), b.resource(record=CLAIM), ""),
+        (b.resource(record=CLAIM), b.resource(record=READY_CLAIM), ""),
+        (b.resource(record=CLAIM), b.resource(), ""),
+        (
+            b.resource(record=CLAIM),
+            b.resource(record=b.claim("d")),
+            "was recorded for claim default/c and is for default/d (rule 7)",
+        ),
         (b.resource(), b.resource(physical="1"), ""),
         (b.resource(physical="1"), b.resource(physical="1"), ""),
         (b.resource(physical="1"), b.resource(physical="2"), "was 1 and is 2"),

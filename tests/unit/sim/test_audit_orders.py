@@ -8,9 +8,9 @@ from jackfield.controllers.store import Store
 from jackfield.model.composition import RELEASED, ComposableResource, ResourceState
 from jackfield.model.fabric import FabricDevice, Order, Traits
 from jackfield.model.meta import Condition, Object
-from jackfield.model.names import NEVER, OrderID, PhysicalID, Seconds
+from jackfield.model.names import NEVER, NodeName, OrderID, PhysicalID, Seconds
 from jackfield.sim.audit.checkers import Checker
-from jackfield.sim.audit.orders import Call, Orders
+from jackfield.sim.audit.orders import Call, Line, Orders
 from jackfield.sim.pool import Movement
 from jackfield.testing import builders as b
 
@@ -33,6 +33,10 @@ def following(*objects: Object) -> tuple[Orders, Store]:
 
 def call(verb: str, *, by: str = "one", after: float = 0.0, order: str = "uid-a100-1.rack-a") -> Call:
     return Call(by, verb, Order(OrderID(order), b.FABRIC, b.NODE, b.MODEL), Seconds(b.NOW + after))
+
+
+def line(traits: Traits, *shown: FabricDevice, lease: Seconds = NEVER) -> Line:
+    return Line(traits, shown, lease)
 
 
 class Row(NamedTuple):
@@ -75,33 +79,65 @@ ROWS = {
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS.keys())
 def test_what_is_asked_is_what_the_objects_say(row: Row) -> None:
     orders, _ = following(row.resource, *((NODE,) if row.node else ()))
-    found = orders.asked(call(row.verb), row.traits, NEVER)
+    found = orders.asked(call(row.verb), line(row.traits))
     assert tuple(checker for checker, _, _ in found) == row.faults
 
 
 def test_an_order_that_nobody_knows_may_come_late() -> None:
     orders, _ = following(NODE)
-    assert [*orders.asked(call("detach"), KNOWS, NEVER)] == []
+    assert [*orders.asked(call("detach"), line(KNOWS))] == []
 
 
 def test_a_blind_manager_is_asked_again_only_when_it_is_quiet() -> None:
     orders, _ = following(NODE, b.resource(state=ATTACHING, sent=SENT))
     found = [
-        [checker for checker, _, _ in orders.asked(call("attach", after=after), BLIND, NEVER)]
+        [checker for checker, _, _ in orders.asked(call("attach", after=after), line(BLIND))]
         for after in (0.0, 59.0, 119.0, 180.0)
     ]
     assert found == [[], [Checker.ASKED_TOO_SOON], [], []]
 
 
+def standing(number: str, *, on: str = b.NODE, ours: bool = True, ago: float = 100.0) -> FabricDevice:
+    since = Seconds(b.NOW + AGAIN - ago)
+    return FabricDevice(PhysicalID(number), b.MODEL, node=NodeName(on), ours=ours, since=since)
+
+
+AGAIN = 200.0
+WAITING = b.resource(state=ATTACHING, sent=SENT)
+
+
+@pytest.mark.parametrize(
+    ("shown", "beside", "blind"),
+    [
+        ((), (), False),
+        ((standing("1"),), (), True),
+        ((standing("1", on=""),), (), False),
+        ((standing("1", ours=False),), (), False),
+        ((standing("1", ago=59.0),), (), False),
+        ((standing("1"),), (b.resource("a100-2", physical="1"),), False),
+        ((standing("1"),), (b.resource("a100-2", state=ATTACHING),), False),
+        ((standing("1"), standing("2")), (b.resource("a100-2", state=ATTACHING),), True),
+        ((standing("1"),), (b.resource("a100-2", state=ATTACHING, model="H100"),), True),
+    ],
+)
+def test_an_attach_is_not_repeated_while_what_it_brought_stands_there(
+    shown: tuple[FabricDevice, ...], beside: tuple[ComposableResource, ...], *, blind: bool
+) -> None:
+    orders, _ = following(NODE, WAITING, *beside)
+    assert [*orders.asked(call("attach"), line(BLIND, *shown))] == []
+    found = [checker for checker, _, _ in orders.asked(call("attach", after=AGAIN), line(BLIND, *shown))]
+    assert found == ([Checker.REPEATED_BLINDLY] if blind else [])
+
+
 def test_a_repeated_order_goes_by_its_first_id() -> None:
     orders, _ = following(NODE, b.resource(state=NEW))
     again = call("attach", order="uid-a100-1.rack-a/17.5")
-    assert [checker for checker, _, _ in orders.asked(again, KNOWS, NEVER)] == [Checker.EFFECT_BEFORE_INTENT]
+    assert [checker for checker, _, _ in orders.asked(again, line(KNOWS))] == [Checker.EFFECT_BEFORE_INTENT]
 
 
 def test_a_blind_manager_is_asked_with_enough_of_the_lease_left() -> None:
     orders, _ = following(NODE, b.resource(state=ATTACHING, sent=SENT))
-    found = orders.asked(call("attach"), BLIND, Seconds(b.NOW + 59))
+    found = orders.asked(call("attach"), line(BLIND, lease=Seconds(b.NOW + 59)))
     assert [checker for checker, _, _ in found] == [Checker.LEASE_TOO_SHORT]
 
 
@@ -117,7 +153,7 @@ def test_a_blind_manager_is_asked_with_enough_of_the_lease_left() -> None:
 def test_two_replicas_do_not_take_turns_within_a_lease(acts: list[tuple[str, float]], wrong: int) -> None:
     orders, _ = following(NODE)
     found = [
-        one for by, after in acts for one in orders.asked(call("attach", by=by, after=after), KNOWS, NEVER)
+        one for by, after in acts for one in orders.asked(call("attach", by=by, after=after), line(KNOWS))
     ]
     assert [checker for checker, _, _ in found] == [Checker.TWO_WRITERS] * wrong
 
@@ -125,7 +161,7 @@ def test_two_replicas_do_not_take_turns_within_a_lease(acts: list[tuple[str, flo
 def test_a_resource_stays_while_a_call_may_take_effect() -> None:
     there = b.resource(state=DETACHING, conditions=LET_GO, sent="detach 2025-12-31T23:59:00.000000Z")
     orders, _ = following(NODE, there)
-    assert [*orders.asked(call("detach"), BLIND, NEVER)] == []
+    assert [*orders.asked(call("detach"), line(BLIND))] == []
     (fault,) = orders.know(there, None, Seconds(b.NOW + 50))
     assert fault[0] is Checker.GONE_TOO_SOON
 
@@ -148,7 +184,7 @@ def test_an_order_takes_effect_once_and_for_somebody() -> None:
 def test_what_a_backup_forgot_is_not_held_against_anybody() -> None:
     orders, _ = following(NODE, b.resource(state=ATTACHING, sent=SENT))
     assert [*orders.arrived(arrival("uid-a100-1.rack-a"))] == []
-    assert [*orders.asked(call("attach"), BLIND, NEVER)] == []
+    assert [*orders.asked(call("attach"), line(BLIND))] == []
     orders.forget()
     assert [*orders.arrived(arrival("uid-a100-1.rack-a"))] == []
-    assert [*orders.asked(call("attach", after=1), BLIND, NEVER)] == []
+    assert [*orders.asked(call("attach", after=1), line(BLIND))] == []

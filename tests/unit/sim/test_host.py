@@ -276,3 +276,17 @@ def test_a_device_moves_from_the_sight_of_one_node_into_that_of_another() -> Non
         return story
 
     assert loop.run(main()) == [(2.0, [D0], []), (5.0, [], []), (17.0, [], [D0])]
+
+
+def test_a_device_whose_driver_does_not_start_comes_into_sight_when_it_does() -> None:
+    async def scenario(host: SimHost) -> None:
+        host.duds[D0] = Seconds(clock.running().now() + 30.0)
+        for device in (D0, D1):
+            move(host, device, present=True)
+        await after(20)
+        await host.rescan()
+        assert in_sight(host) == [D1]
+        await after(11)
+        assert in_sight(host) == [D1, D0]
+
+    play(scenario)

@@ -323,3 +323,18 @@ def test_a_thousand_devices_move_at_the_cost_of_what_moves() -> None:
         batches=(Batch(A100, 1000),),
     )
     play(spec, scenario)
+
+
+def test_a_manager_may_go_on_showing_what_there_was() -> None:
+    async def scenario(manager: Manager) -> None:
+        attach(manager, order(device="0002"))
+        manager.outdate(Seconds(clock.running().now() + 30.0))
+        await after(20)
+        assert on(manager, N0) == []
+        assert attach(manager, order(device="0002")) == Done(
+            PhysicalID("0002"), serial(FabricName("rack0"), 2)
+        )
+        await after(10)
+        assert on(manager, N0) == ["0002"]
+
+    play(SPEC, scenario)

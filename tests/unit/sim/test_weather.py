@@ -9,14 +9,14 @@ import pytest
 from jackfield.cluster.api import EmbeddedCluster
 from jackfield.cluster.store import Store
 from jackfield.model.meta import ObjectMeta
-from jackfield.model.names import Seconds, named
+from jackfield.model.names import LONG_AGO, Seconds, named
 from jackfield.model.node import Node
-from jackfield.ports import Changed, Conflict, Gone, Retry, Synced
+from jackfield.ports import EVERYTHING, Changed, Conflict, Gone, Retry, Selection, Synced
 from jackfield.sim import loop
 from jackfield.sim.chance import Chance
 from jackfield.sim.clock import VirtualClock, running
 from jackfield.sim.loop import Process
-from jackfield.sim.weather import TIMEOUT, Fuse, Mishap, RoughClient, Spell, Weather
+from jackfield.sim.weather import LAGS, TIMEOUT, Fuse, Mishap, RoughClient, Spell, Weather
 
 
 class Site:
@@ -49,6 +49,13 @@ def play(scene: Callable[[Site], Coroutine[None, None, None]]) -> None:
 
 
 NODE = Node(metadata=ObjectMeta(name="n"))
+LINES = [
+    ("", EVERYTHING, False),
+    ("Node", EVERYTHING, False),
+    ("Pod", EVERYTHING, True),
+    ("Node", Selection(namespace="default"), True),
+    ("", Selection(namespace="default"), False),
+]
 MISHAPS = [
     (Mishap.CONFLICT, Conflict, False),
     (Mishap.BUSY, Retry, False),
@@ -68,6 +75,16 @@ def test_a_call_that_came_to_grief_was_done_or_not(
         with pytest.raises(error):
             await site.client.create(NODE)
         assert await site.there() is done
+
+    play(scene)
+
+
+def test_a_slow_call_is_done_and_answered() -> None:
+    async def scene(site: Site) -> None:
+        site.storm(Mishap.SLOW)
+        began = site.clock.now()
+        assert await site.client.create(NODE) == await site.cluster.read(Node, named("n"))
+        assert 0.0 < site.clock.now() - began < TIMEOUT
 
     play(scene)
 
@@ -110,13 +127,51 @@ def test_a_watch_that_breaks_lists_anew_and_events_come_when_it_hears_again() ->
 
         task = asyncio.get_running_loop().create_task(watch())
         await site.clock.sleep(Seconds(1.0))
-        site.weather.deaf_until = Seconds(site.clock.now() + 50.0)
+        site.weather.deafen("", Seconds(site.clock.now() + 50.0))
         site.client.drop_watches()
         await site.cluster.create(NODE)
         await site.clock.sleep(Seconds(20.0))
         assert [type(one) for one in told] == [Synced]
         await site.clock.sleep(Seconds(40.0))
         assert [type(one) for one in told] == [Synced, Changed, Synced]
+        task.cancel()
+
+    play(scene)
+
+
+@pytest.mark.parametrize(("kind", "selection", "hears"), LINES)
+def test_who_does_not_hear_of_a_kind_hears_of_others_and_of_what_it_asks_for(
+    kind: str, selection: Selection, *, hears: bool
+) -> None:
+    async def scene(site: Site) -> None:
+        site.weather.deafen(kind, Seconds(site.clock.now() + 50.0))
+        assert site.weather.deaf_until == site.clock.now() + 50.0
+        assert (site.weather.hears_at(Node, selection) <= site.clock.now()) is hears
+        site.weather.clear()
+        assert site.weather.hears_at(Node, selection) == LONG_AGO
+
+    play(scene)
+
+
+def test_a_program_that_comes_back_may_be_shown_what_was_and_then_what_is() -> None:
+    async def scene(site: Site) -> None:
+        told: list[object] = []
+
+        async def watch() -> None:
+            async for change in site.client.watch(Node):
+                told.append(change)  # noqa: PERF401 - it never ends
+
+        await site.cluster.create(NODE)
+        site.weather.stale = 5
+        while not site.weather.deaf:  # a list may be old or new
+            told.clear()
+            task = asyncio.get_running_loop().create_task(watch())
+            await site.clock.sleep(Seconds(1.0))
+            task.cancel()
+        assert [type(one) for one in told] == [Synced]
+        task = asyncio.get_running_loop().create_task(watch())
+        await site.clock.sleep(Seconds(max(LAGS) * 3))
+        assert [type(one) for one in told][-2:] == [Changed, Synced]
         task.cancel()
 
     play(scene)

@@ -29,6 +29,7 @@ class Checker(StrEnum):
     ANSWER_CHANGED = "answer-changed"
     ANSWER_WITHOUT_REASON = "answer-without-reason"
     TAKEN_BACK = "taken-back"
+    RECORD_REPLACED = "record-replaced"
     RETURNED_EARLY = "returned-early"
     ENTRY_REMOVED = "entry-removed"
     SURPLUS = "surplus"
@@ -122,6 +123,9 @@ MEANINGS: Final[Mapping[Checker, Meaning]] = {
     Checker.TAKEN_BACK: Meaning(
         "A claim lost its device while a pod waited for it, and nothing on it says why.",
         "See who wrote the claim's status; the pod is scheduled anew by itself.",
+    ),
+    Checker.RECORD_REPLACED: Meaning(
+        "A device was lent to a claim while it was lent to another, which nothing protects any more.", _BUG
     ),
     Checker.RETURNED_EARLY: Meaning(
         "An idle device was returned before the policy's holdSeconds: the next pod waits for an attach in vain.",

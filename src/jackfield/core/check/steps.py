@@ -84,6 +84,20 @@ def _resource(moment: Moment, old: ComposableResource, new: Object | None) -> Sa
     if old.status.cdi_device_id and new.status.cdi_device_id != old.status.cdi_device_id:
         what = f"was {old.status.cdi_device_id} and is {new.status.cdi_device_id or 'nothing'}"
         yield Checker.WENT_BACK, what
+    lost = [kind for kind in (VISIBLE, RELEASED) if _held(old, kind) and not _held(new, kind)]
+    if lost:
+        yield Checker.WENT_BACK, f"is not {lost[0]} any more (rule 2)"
+    if old.record is not None and new.record is not None and new.record.uid != old.record.uid:
+        what = f"was recorded for claim {old.record.claim} and is for {new.record.claim} (rule 7)"
+        yield Checker.RECORD_REPLACED, what
+    yield from _online_or_gone(moment, old, new)
+
+
+def _held(resource: ComposableResource, kind: str) -> bool:
+    return holds(resource.status.conditions, kind)
+
+
+def _online_or_gone(moment: Moment, old: ComposableResource, new: ComposableResource) -> Said:
     comes_online = new.state is ResourceState.ONLINE and old.state is not ResourceState.ONLINE
     binds = new.device is not None and new.device.driver == DRIVER
     if comes_online and binds and not holds(old.status.conditions, VISIBLE):

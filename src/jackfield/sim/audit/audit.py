@@ -39,12 +39,12 @@ from jackfield.model.pod import Pod
 from jackfield.model.policy import DRIVER
 from jackfield.model.slice import ResourceSlice
 from jackfield.model.taint import DeviceTaintRule
-from jackfield.model.view import ObjectChanged
+from jackfield.model.view import Delta, ObjectChanged
 from jackfield.ports import Changed, Deleted, Prepared
 from jackfield.sim.audit import ending
 from jackfield.sim.audit.checkers import Checker
 from jackfield.sim.audit.ledger import Ledger, PodLife, Summary
-from jackfield.sim.audit.orders import Call, Orders
+from jackfield.sim.audit.orders import Call, Line, Orders
 from jackfield.sim.host import SimHost
 from jackfield.sim.manager import Manager
 from jackfield.sim.pool import Movement
@@ -97,6 +97,7 @@ class Audit:
         self._prepared: dict[NodeName, dict[tuple[Uid, PhysicalID], None]] = {}
         self._changed: dict[str, Seconds] = {}
         self._unshown: dict[str, None] = {}  # nodes and resources whose manager forgot something
+        self._by_hand: dict[str, None] = {}  # requests that somebody else wrote
         self._waits: dict[str, tuple[Seconds, Waiting]] = {}
         self._began = world.clock.now()
         self._fair_since = self._began
@@ -111,6 +112,7 @@ class Audit:
         hardware.movements.append(self._moved)
         hardware.senses.append(self._sensed)
         self._world.api.idle.append(self._idle)
+        self._world.knowing.append(self._knows)
         for fabric, manager in hardware.managers.items():
             manager.asked.append(self._ear(fabric, manager))
 
@@ -118,7 +120,8 @@ class Audit:
         def hear(by: str, verb: str, order: Order) -> None:
             traits = manager.inventory().traits
             call = Call(by, verb, order, self._world.clock.now())
-            for checker, name, what in self._orders.asked(call, traits, self._lease(by)):
+            line = Line(traits, manager.inventory().devices, self._lease(by))
+            for checker, name, what in self._orders.asked(call, line):
                 if not self._is_excused(fabric, order.device):
                     self._violated(checker, f"{name}: {what}")
 
@@ -179,7 +182,7 @@ class Audit:
     def _check(self, old: Object | None, new: Object | None) -> None:
         now = self._world.clock.now()
         found = check.step(old, new, self._store, self._store.policy, now)
-        faults = [one for one in found if not self._is_unshown(one, new)]
+        faults = [one for one in found if not self._is_unshown(one, new) and not self._is_unheard(one)]
         for one in self._around(new):
             by_hand = isinstance(one, ComposableResource) and one.status.cdi_device_id in self._excused
             if one.uid not in self._robbed and not by_hand:  # no books are right about what somebody moved
@@ -188,12 +191,38 @@ class Audit:
             self._violated(fault.checker, str(fault))
         if isinstance(new, ComposableResource):
             self._said(old, new)
+            self._entered(old, new)
+
+    def _entered(self, old: Object | None, new: ComposableResource) -> None:
+        """Nothing that somebody else attached comes into our books but what the policy wants off."""
+        physical = new.status.cdi_device_id
+        known = isinstance(old, ComposableResource) and old.status.cdi_device_id == physical
+        if known or not physical or new.foreign or physical in self._excused:
+            return
+        pools = (manager.pool for manager in self._world.hardware.managers.values())
+        there = [one for pool in pools if (one := pool.device(physical)) is not None and one.node == new.node]
+        if there and not any(one.ours for one in there):
+            what = f"takes {physical}, which somebody else attached to {new.node} (rule 19)"
+            self._violated(Checker.FOREIGN_TOUCHED, f"resource/{new.metadata.name}: {what}")
+
+    def _knows(self, who: str, deltas: tuple[Delta, ...]) -> None:
+        """What a controller knows of an object never gets older."""
+        for delta in deltas:
+            if isinstance(delta, ObjectChanged) and delta.old is not None and delta.new is not None:
+                old, new = (int(one.metadata.resource_version) for one in (delta.old, delta.new))
+                if new < old:
+                    what = f"knew version {old} of {type(delta.new).__name__} {delta.new.key}, and takes {new} for it"
+                    self._violated(Checker.KNOWLEDGE_WENT_BACK, f"{who}: {what}")
 
     def _is_unshown(self, fault: check.Fault, new: Object | None) -> bool:
         """Whether a device is returned because its manager once did not show it, or its node's others."""
         node = f"node/{new.node}" if isinstance(new, ComposableResource) else ""
         early = fault.checker is check.Checker.RETURNED_EARLY
         return early and (fault.object in self._unshown or node in self._unshown)
+
+    def _is_unheard(self, fault: check.Fault) -> bool:
+        """Whether a claim is taken back while who does it may not have heard of the pod (rule 17 lets him)."""
+        return fault.checker is check.Checker.TAKEN_BACK and ending.is_stormy(self._world)
 
     def _around(self, new: Object | None) -> list[Object]:
         """What a change bears on."""
@@ -227,6 +256,16 @@ class Audit:
         if holds(conditions, VISIBLE) and not holds(before, VISIBLE) and not seen:
             self._violated(Checker.VISIBLE_UNSEEN, f"{name}: {new.node} does not see {physical} (rule 6)")
         used = any(one.physical == physical for one in host.prepared())
+        holder = old.holder if isinstance(old, ComposableResource) else ""
+        if (
+            holder
+            and not new.holder
+            and any((holder, physical) == (one.uid, one.physical) for one in host.prepared())
+        ):
+            what = (
+                f"{physical} is prepared on {new.node} for {holder}, and nothing says so any more (rule 12)"
+            )
+            self._violated(Checker.LET_GO_IN_USE, f"{name}: {what}")
         if holds(conditions, RELEASED) and not holds(before, RELEASED) and used and physical:
             self._violated(Checker.RELEASED_IN_USE, f"{name}: {physical} is prepared on {new.node} (rule 14)")
 
@@ -238,6 +277,9 @@ class Audit:
             self._changed[f"device/{new.device}"] = now
         if isinstance(new, ResourceClaim):
             self._changed[f"claim/{new.key}"] = now
+        if isinstance(new, ComposabilityRequest) and old is None:
+            self._by_hand.pop(new.metadata.name, None)
+            self._by_hand |= {} if new.scalers else {new.metadata.name: None}
 
     # --- what happens to hardware
 
@@ -278,8 +320,7 @@ class Audit:
                     self._violated(checker, f"{about}: {what}")
             return
         stay = self._ledger.went(movement, excused=excused)
-        host = self._world.hardware.hosts.get(movement.node)
-        if host is not None and host.pulled_in_use:
+        for host in [one for one in self._world.hardware.hosts.values() if one.pulled_in_use]:
             pulled = host.pulled_in_use.pop()
             if not self._forced(pulled.device.id) and not excused:
                 self._violated(Checker.PULLED_IN_USE, f"{name}: pulled from {pulled.node} while prepared")
@@ -316,8 +357,7 @@ class Audit:
         if error or not isinstance(action, PutRequest | DeleteRequest):
             return
         name = action.request.metadata.name if isinstance(action, PutRequest) else action.name
-        known = self._store.request(name)
-        if known is not None and not known.scalers:
+        if name in self._by_hand:
             self._violated(Checker.FOREIGN_TOUCHED, f"request/{name}: is not ours, and {by} changed it")
 
     def waits(self, at: Seconds, by: str, waiting: tuple[Waiting, ...]) -> None:

@@ -26,10 +26,13 @@ class Checker(StrEnum):
     PREPARED_UNLENT = "prepared-unlent"
     VISIBLE_UNSEEN = "visible-unseen"
     RELEASED_IN_USE = "released-in-use"
+    LET_GO_IN_USE = "let-go-in-use"
+    REPEATED_BLINDLY = "repeated-blindly"
     FALSE_WAIT = "false-wait"
     WAITS_IN_VAIN = "waits-in-vain"
     POD_WAITS = "pod-waits"
     STORE_DIFFERS = "store-differs"
+    KNOWLEDGE_WENT_BACK = "knowledge-went-back"
     BACKLOG = "backlog"
 
 
@@ -49,10 +52,13 @@ MEANINGS: Final[Mapping[Checker, str]] = {
     Checker.PREPARED_UNLENT: "A device was prepared for a claim that the books do not lend it to.",
     Checker.VISIBLE_UNSEEN: "A resource says that its node sees a device, and the node does not.",
     Checker.RELEASED_IN_USE: "A resource says that its node let a device go, and it is prepared there.",
+    Checker.LET_GO_IN_USE: "A resource says that nobody holds its device, and it is prepared there.",
+    Checker.REPEATED_BLINDLY: "An attach was repeated although what it had brought stands there.",
     Checker.FALSE_WAIT: "Somebody waits, and nothing true is said about why.",
     Checker.WAITS_IN_VAIN: "A claim waits, and nothing has happened to its devices for long.",
     Checker.POD_WAITS: "A pod that could run does not, long after all trouble is over.",
     Checker.STORE_DIFFERS: "What our controllers know is not what the API has, though all was told long ago.",
+    Checker.KNOWLEDGE_WENT_BACK: "A controller took an older version of an object for the newer one that it knew.",
     Checker.BACKLOG: "Work is still queued though nothing is left to do.",
 }
 """What each has seen; all of them are here."""

@@ -10,12 +10,12 @@ import msgspec
 
 from jackfield.controllers import app
 from jackfield.controllers.store import Store
-from jackfield.core import check
+from jackfield.core import check, naming
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import ComposableResource, ResourceState
 from jackfield.model.lease import Lease
 from jackfield.model.meta import Object, holds
-from jackfield.model.names import FabricName, Key, PhysicalID, Seconds
+from jackfield.model.names import DeviceID, FabricName, Key, PhysicalID, Seconds
 from jackfield.model.plan import Waiting
 from jackfield.model.pod import Pod
 from jackfield.model.policy import FAILED, READY, RESCHEDULE
@@ -111,7 +111,10 @@ def is_stormy(world: SimWorld) -> bool:
         or any(now < noise.until for noise in one.wire.noise)
         for one in world.programs.values()
     )
-    broken = any(manager.refusals != Refusals() for manager in world.hardware.managers.values())
+    broken = any(
+        manager.refusals != Refusals() or now < manager.outdated_until
+        for manager in world.hardware.managers.values()
+    )
     return ill or rough or broken or not all(_is_led(world, fabric) for fabric in world.hardware.managers)
 
 
@@ -147,11 +150,32 @@ def in_vain(scene: Scene, changes: Changes) -> Said:
     """Yield who has waited for so long that somebody should have moved: no order of his is under way."""
     for claim in _waiting(scene):
         since = changes.since(claim)
+        rival = _rival(scene, claim)
+        if rival is not None and scene.now > since + STILL_SECONDS:
+            what = f"waits for {rival[0]}, which claim {rival[1]} has, and is not sent on (rule 9)"
+            yield Checker.WAITS_IN_VAIN, f"claim/{claim.key}: {what}"
         found = (scene.store.resource_of(result.id) for result in claim.results)
         under_way = any(one is not None and one.state is not ResourceState.ONLINE for one in found)
-        if scene.now > since + IN_VAIN_SECONDS and not under_way and not scene.store.policy.namespaces:
+        patient = bool(scene.store.policy.namespaces) or _is_blocked(scene, claim)
+        if scene.now > since + IN_VAIN_SECONDS and not under_way and not patient:
             what = f"waits on {claim.node} for {scene.now - since:.0f} s, and nothing happens to its devices"
             yield Checker.WAITS_IN_VAIN, f"claim/{claim.key}: {what}"
+
+
+def _is_blocked(scene: Scene, claim: ResourceClaim) -> bool:
+    """Whether somebody else has written a request under the name that ours for the claim's node would have."""
+    models = scene.store.policy.models
+    requests = (scene.store.request(naming.request(claim.node, model)) for model in models)
+    return any(one is not None and not one.scalers for one in requests)
+
+
+def _rival(scene: Scene, claim: ResourceClaim) -> tuple[DeviceID, Key] | None:
+    """A device that a claim was given and another one has been told that it has."""
+    for result in claim.results:
+        for one in scene.store.claims_holding(result.id):
+            if one.uid != claim.uid and holds(one.conditions(result.id), READY):
+                return result.id, one.key
+    return None
 
 
 def _unanswered(claim: ResourceClaim) -> bool:

@@ -11,7 +11,7 @@ import msgspec
 
 from jackfield.controllers.store import Store
 from jackfield.model.composition import RELEASED, ComposableResource, ResourceState
-from jackfield.model.fabric import Order, Traits
+from jackfield.model.fabric import FabricDevice, Order, Traits
 from jackfield.model.meta import holds
 from jackfield.model.names import LONG_AGO, FabricName, OrderID, Seconds
 from jackfield.model.policy import DRIVER
@@ -29,6 +29,16 @@ class Call(msgspec.Struct, frozen=True):
     verb: str
     order: Order
     at: Seconds
+
+
+class Line(msgspec.Struct, frozen=True):
+    """Whom a call is sent to, and by whom."""
+
+    traits: Traits
+    shown: tuple[FabricDevice, ...]
+    """What the manager would show at this moment."""
+    lease: Seconds
+    """When the sender's lease runs out."""
 
 
 class Orders:
@@ -70,8 +80,8 @@ class Orders:
 
     # --- as it is sent
 
-    def asked(self, call: Call, traits: Traits, lease: Seconds) -> Said:
-        """Return what is wrong with a call that is about to be sent; `lease` is when its sender's runs out."""
+    def asked(self, call: Call, line: Line) -> Said:
+        """Return what is wrong with a call that is about to be sent."""
         yield from self._alone(call)
         resource = self._resource(call.order.id)
         if resource is None or resource.spec.force_detach or resource.foreign:
@@ -85,12 +95,12 @@ class Orders:
             )
         if call.verb == "detach":
             yield from self._detach(resource, name)
-        if not traits.knows_orders:
-            yield from self._again(call, resource, name, traits)
-            if call.at + traits.call_timeout > lease:
-                what = (
-                    f"{call.by} asks for {call.verb} with {lease - call.at:.0f} s left of its lease (rule 18)"
-                )
+        if not line.traits.knows_orders:
+            yield from self._blindly(call, resource, name, line)
+            yield from self._again(call, resource, name, line.traits)
+            left = line.lease - call.at
+            if left < line.traits.call_timeout:
+                what = f"{call.by} asks for {call.verb} with {left:.0f} s left of its lease (rule 18)"
                 yield Checker.LEASE_TOO_SHORT, name, what
 
     def _detach(self, resource: ComposableResource, name: str) -> Said:
@@ -107,6 +117,26 @@ class Orders:
         if not leaving or not released:
             what = f"the manager is asked to take it while it is {resource.state} and not released (rule 15)"
             yield Checker.DETACH_UNRELEASED, name, what
+
+    def _blindly(self, call: Call, resource: ComposableResource, name: str, line: Line) -> Said:
+        """What an attach has brought fills the slot, and the attach is not repeated (rule 19)."""
+        if call.verb != "attach" or (resource.uid, "attach") not in self._sent:
+            return
+        fabric, settled = call.order.fabric, call.at - line.traits.call_timeout
+        unclaimed = [
+            one.id
+            for one in line.shown
+            if one.node == resource.node
+            and one.ours
+            and one.model == resource.spec.model
+            and one.since <= settled
+            and call.order.device in {"", one.id}
+            and self._store.resource_with(fabric, one.id) is None
+        ]
+        waiting = [one for one in self._store.resources_on(resource.node) if _waits_for(one, resource)]
+        if unclaimed and len(unclaimed) >= (1 if call.order.device else len(waiting)):
+            what = f"attach is asked for again, and {unclaimed[0]} stands on {resource.node} for nobody (rule 19)"
+            yield Checker.REPEATED_BLINDLY, name, what
 
     def _again(self, call: Call, resource: ComposableResource, name: str, traits: Traits) -> Said:
         """Nothing is asked twice of a manager without ids before it is quiet (rule 20), nor before that is noted."""
@@ -147,3 +177,9 @@ class Orders:
         if self._resource(order) is None:
             what = f"comes to {movement.node} by order {order}, and no resource stands for it (rule 15)"
             yield Checker.ORDER_OF_NOBODY, name, what
+
+
+def _waits_for(one: ComposableResource, resource: ComposableResource) -> bool:
+    """Whether a resource waits for any device of the same model."""
+    empty = one.state is ResourceState.ATTACHING and not one.status.cdi_device_id
+    return empty and one.spec.model == resource.spec.model

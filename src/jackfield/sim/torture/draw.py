@@ -12,15 +12,16 @@ import msgspec
 
 from jackfield.core.allocate import Features, Profile
 from jackfield.model.composition import AllocationPolicy
-from jackfield.model.fabric import Traits
+from jackfield.model.fabric import Machine, Traits
 from jackfield.model.names import FabricName, ModelName, NodeName, Seconds
 from jackfield.model.policy import DRIVER, DeviceModel, Policy
+from jackfield.model.policy import Foreign as ForeignRule
 from jackfield.sim.chance import Chance, Lognormal, Uniform
 from jackfield.sim.host import HostSpec
 from jackfield.sim.scenario import AnyStep, CreateClaim, CreatePod, CreateRequest, Delete
 from jackfield.sim.setting import Class, Nodes, Setting
-from jackfield.sim.spec import Batch, FabricSpec
-from jackfield.sim.torture import hardship
+from jackfield.sim.spec import Batch, FabricSpec, Foreign
+from jackfield.sim.torture import hardship, plots
 from jackfield.sim.trouble import Replace
 
 VENDOR: Final = "gpu.example.com"
@@ -68,8 +69,11 @@ def draw(seed: int, given: Given = Given()) -> Ordeal:
     stage = hardship.Stage.of(setting)
     troubles = hardship.troubles(chance.branch("troubles").generator, stage, calm_at)
     gone = {one.node for one in troubles if isinstance(one, Replace)}
-    users = _users(chance.branch("users").generator, stage, calm_at, frozenset(gone))
-    steps = sorted((*users, *troubles), key=lambda one: one.at)
+    told = plots.drawn(chance.branch("plots").generator, stage, calm_at, frozenset(gone))
+    plotted = [step for one in told for step in one]
+    others = sum(one.count for one in plotted if isinstance(one, CreatePod))
+    users = _users(chance.branch("users").generator, stage, calm_at, Crowd(frozenset(gone), others))
+    steps = sorted((*users, *troubles, *plotted), key=lambda one: one.at)
     return Ordeal(seed, setting, tuple(steps), calm_at)
 
 
@@ -90,12 +94,14 @@ def _setting(dice: random.Random) -> Setting:
         )
         for fabric in fabrics
     ]
+    drawn = tuple(_fabric(dice, one, policy) for one in nodes)
+    policy = msgspec.structs.replace(policy, detach_foreign=tuple(_unwanted(dice, drawn)))
     ours = all(model.binds for model in policy.models)  # a vendor's driver asks no bus
     drivers = dict.fromkeys(model.driver_name for model in policy.models)
     lag = round(dice.uniform(0.0, 3.0), 2) if dice.random() < 0.5 else 0.0
     return Setting(
         nodes=tuple(nodes),
-        fabrics=tuple(_fabric(dice, name, policy) for name in fabrics),
+        fabrics=drawn,
         classes=tuple(Class(_class(driver), f'device.driver == "{driver}"') for driver in drivers),
         policy=policy,
         host=HostSpec(Uniform(Seconds(0.5), Seconds(6.0)), needs_rescan=ours and dice.random() < 0.3),
@@ -144,7 +150,17 @@ def _policy(dice: random.Random) -> Policy:
     )
 
 
-def _fabric(dice: random.Random, name: FabricName, policy: Policy) -> FabricSpec:
+def _unwanted(dice: random.Random, fabrics: tuple[FabricSpec, ...]) -> Iterator[ForeignRule]:
+    """What the policy wants off our nodes of all that others attached: mostly nothing, or something else."""
+    for fabric in fabrics:
+        for one in fabric.foreign:
+            if dice.random() < 0.3:
+                yield ForeignRule(fabric=fabric.name, node=one.node)
+            elif dice.random() < 0.3:
+                yield ForeignRule(fabric=fabric.name, node=NodeName(f"{one.node}-by-another-name"))
+
+
+def _fabric(dice: random.Random, nodes: Nodes, policy: Policy) -> FabricSpec:
     knows_orders = dice.random() < 0.6
     traits = Traits(
         chooses_device=dice.random() < 0.5,
@@ -153,9 +169,15 @@ def _fabric(dice: random.Random, name: FabricName, policy: Policy) -> FabricSpec
         jobs=dice.choice((1, 2, 4, 8)),
     )
     slow = dice.choice((3.0, 10.0, 25.0))
+    stranger = dice.random() < 0.3  # somebody else's device, from the beginning and for good
+    lodging, model = NodeName(dice.choice(nodes.names())), dice.choice(policy.models).cdi_model_name
     return FabricSpec(
-        name=name,
-        batches=tuple(Batch(one.cdi_model_name, dice.randint(3, 6), "switch-0") for one in policy.models),
+        name=nodes.fabric,
+        machines=tuple(Machine(NodeName(one), nodes.slots) for one in nodes.names()),
+        batches=tuple(
+            Batch(one.cdi_model_name, dice.randint(3, 6) + stranger, "switch-0") for one in policy.models
+        ),
+        foreign=(Foreign(lodging, model),) if stranger else (),
         traits=traits,
         attach=Lognormal(Seconds(slow), 0.5, max=Seconds(min(2.5 * slow, traits.call_timeout - 1.0))),
         detach=Uniform(Seconds(1.0), Seconds(8.0)),
@@ -165,11 +187,18 @@ def _fabric(dice: random.Random, name: FabricName, policy: Policy) -> FabricSpec
 # --- what users do
 
 
-def _users(
-    dice: random.Random, stage: hardship.Stage, until: float, gone: frozenset[NodeName]
-) -> Iterator[AnyStep]:
+class Crowd(msgspec.Struct, frozen=True):
+    """What has been settled already when the other users come."""
+
+    gone: frozenset[NodeName]
+    """Nodes that are not to stay."""
+    pods: int
+    """Pods that plots need."""
+
+
+def _users(dice: random.Random, stage: hardship.Stage, until: float, crowd: Crowd) -> Iterator[AnyStep]:
     """Pods that come, some of which somebody deletes; claims that several share; requests by hand."""
-    pods = dice.randint(PODS_MIN, PODS_MAX)
+    pods = dice.randint(PODS_MIN, PODS_MAX) - crowd.pods
     shared = 0
     while pods > 0:
         at = round(dice.uniform(0.0, 0.9 * until), 1)
@@ -180,7 +209,7 @@ def _users(
             pods -= users
             yield from _shared(dice, stage, at, f"shared-{shared}", users)
         else:
-            yield from _pod(dice, stage, at, f"pod-{pods}", gone)
+            yield from _pod(dice, stage, at, f"pod-{pods}", crowd.gone)
             pods -= 1
     for number in range(dice.randint(0, 2)):
         yield from _request(dice, stage, until, f"by-hand-{number}")

@@ -10,10 +10,11 @@ from typing import Final, Self
 import msgspec
 
 from jackfield.core import naming
-from jackfield.model.names import FabricName, ModelName, NodeName, PhysicalID, Seconds
+from jackfield.model.names import NEVER, FabricName, ModelName, NodeName, PhysicalID, Seconds
+from jackfield.model.policy import DeviceModel
 from jackfield.sim import trouble
 from jackfield.sim.fabric import Fate
-from jackfield.sim.setting import Setting
+from jackfield.sim.setting import Nodes, Setting
 from jackfield.sim.weather import Mishap
 
 TROUBLES_MIN, TROUBLES_MAX = 10, 16
@@ -22,7 +23,11 @@ AnyHardship = trouble.AnyTrouble
 TROUBLES: Final = AnyHardship.__args__
 UNDRAWN: Final = (trouble.Calm,)
 """What comes at the end."""
-OUR_PROGRAMS: Final = ("replica-0", "replica-1", "jackfield-node")
+REPLICAS: Final = ("replica-0", "replica-1")
+OUR_PROGRAMS: Final = (*REPLICAS, "jackfield-node")
+# Of a vendor's device only claims say that it is in use, and who has not heard of them for long pulls it.
+KINDS: Final = ("", "", "ResourceClaim", "ResourceSlice", "ComposableResource", "Pod", "Node")
+"""What a program may not hear of."""
 PROGRAMS: Final = (*OUR_PROGRAMS, "scheduler", "kubelet", "controller-manager")
 
 
@@ -36,6 +41,8 @@ class Stage(msgspec.Struct, frozen=True):
     resources: tuple[str, ...]
     """What the ComposableResources of some devices or slots would be called."""
     models: tuple[ModelName, ...]
+    catalogue: tuple[DeviceModel, ...]
+    """What the policy says of them."""
     classes: tuple[str, ...]
     binds: bool
     """Whether all devices are handed over by `bind`."""
@@ -48,7 +55,7 @@ class Stage(msgspec.Struct, frozen=True):
         counts = {one.name: sum(batch.count for batch in one.batches) for one in setting.fabrics}
         return cls(
             nodes=tuple(NodeName(name) for one in setting.nodes if one.fabric for name in one.names()),
-            slots_min=min((one.slots for one in setting.nodes if one.fabric), default=1),
+            slots_min=min((_room(setting, one) for one in setting.nodes if one.fabric), default=1),
             fabrics=tuple(counts),
             devices=tuple(
                 (fabric, PhysicalID(f"{number:04d}"))
@@ -57,10 +64,18 @@ class Stage(msgspec.Struct, frozen=True):
             ),
             resources=tuple(_resources(setting)),
             models=tuple(one.cdi_model_name for one in setting.policy.models),
+            catalogue=setting.policy.models,
             classes=tuple(one.name for one in setting.classes),
             binds=all(one.binds for one in setting.policy.models),
             homes={NodeName(name): one.fabric for one in setting.nodes for name in one.names()},
         )
+
+
+def _room(setting: Setting, nodes: Nodes) -> int:
+    """Return how many devices each of these nodes can surely take: what others attached takes a slot as well."""
+    names = nodes.names()
+    taken = [one.count for fabric in setting.fabrics for one in fabric.foreign if one.node in names]
+    return max(1, nodes.slots - max(taken, default=0))
 
 
 def _resources(setting: Setting) -> Iterator[str]:
@@ -80,10 +95,10 @@ Draw = Callable[[random.Random, Stage, float], AnyHardship]
 
 
 def troubles(dice: random.Random, stage: Stage, until: float) -> tuple[AnyHardship, ...]:
-    """Return what goes wrong, all of it over by then."""
+    """Return what goes wrong by chance, all of it over by then."""
     drawn = []
     # A taint is as old as our clock says, and only its age says that no scheduler gives its device away any more.
-    table = [row for row in TABLE if stage.binds or row[0] is not _jump]
+    table = [row for row in TABLE if row[0] not in (VENDORS_ONLY if stage.binds else OURS_ONLY)]
     for _ in range(dice.randint(TROUBLES_MIN, TROUBLES_MAX)):
         make = dice.choices([one for one, _ in table], [weight for _, weight in table])[0]
         drawn.append(make(dice, stage, round(dice.uniform(0.02, 0.85) * until, 1)))
@@ -95,14 +110,13 @@ def _span(dice: random.Random) -> float:
 
 
 def _kill(dice: random.Random, stage: Stage, at: float) -> AnyHardship:
-    del stage
     return trouble.Kill(
         at=at,
         replica=dice.randint(0, 1),
         calls=dice.choice((0, 0, 1, 2, 3, 5, 8, 13)),
         effect=dice.random() < 0.5,
         down=round(dice.choice((0.1, 1.0, 20.0, 120.0)) * dice.uniform(0.5, 1.5), 1),
-        stale=dice.choice((0, 0, 5, 30)),
+        stale=dice.choice((0, 5, 30, 200) if stage.binds else (0,)),
     )
 
 
@@ -134,9 +148,9 @@ def _storm(dice: random.Random, stage: Stage, at: float) -> AnyHardship:
 
 
 def _deafen(dice: random.Random, stage: Stage, at: float) -> AnyHardship:
-    del stage
     dropped = dice.random() < 0.5
-    return trouble.Deafen(at=at, program=dice.choice(PROGRAMS), seconds=_span(dice), dropped=dropped)
+    program, kind = dice.choice(PROGRAMS), dice.choice(KINDS if stage.binds else ("",))
+    return trouble.Deafen(at=at, program=program, kind=kind, seconds=_span(dice), dropped=dropped)
 
 
 def _noise(dice: random.Random, stage: Stage, at: float) -> AnyHardship:
@@ -145,6 +159,7 @@ def _noise(dice: random.Random, stage: Stage, at: float) -> AnyHardship:
         Fate(error="409 in progress"),
         Fate(error="401 the token has expired"),
         Fate(slow=Seconds(dice.uniform(1.0, 90.0))),
+        Fate(slow=NEVER),
         Fate(lost=True),
         Fate(lost=True, slow=Seconds(dice.uniform(1.0, 30.0))),
         Fate(late=Seconds(dice.uniform(0.5, 40.0))),
@@ -219,6 +234,29 @@ def _cling(dice: random.Random, stage: Stage, at: float) -> AnyHardship:
     return trouble.Cling(at=at, node=dice.choice(stage.nodes), seconds=_span(dice))
 
 
+def _discard(dice: random.Random, stage: Stage, at: float) -> AnyHardship:
+    return trouble.Discard(at=at, node=dice.choice(stage.nodes))
+
+
+def _outdate(dice: random.Random, stage: Stage, at: float) -> AnyHardship:
+    return trouble.Outdate(at=at, fabric=dice.choice(stage.fabrics), seconds=_span(dice))
+
+
+def _dud(dice: random.Random, stage: Stage, at: float) -> AnyHardship:
+    fabric, device = dice.choice(stage.devices)
+    return trouble.Dud(at=at, fabric=fabric, device=device, seconds=_span(dice))
+
+
+def _swap(dice: random.Random, stage: Stage, at: float) -> AnyHardship:
+    fabric = dice.choice(stage.fabrics)
+    node, other = dice.sample([one for one in stage.nodes if stage.homes[one] == fabric], 2)
+    return trouble.Swap(at=at, node=node, other=other, seconds=_span(dice))
+
+
+def _wipe(dice: random.Random, stage: Stage, at: float) -> AnyHardship:
+    return trouble.Wipe(at=at, node=dice.choice(stage.nodes), seconds=_span(dice))
+
+
 def _drain(dice: random.Random, stage: Stage, at: float) -> AnyHardship:
     return trouble.Drain(at=at, node=dice.choice(stage.nodes), seconds=_span(dice))
 
@@ -255,8 +293,17 @@ TABLE: Final[tuple[tuple[Draw, int], ...]] = (
     (_cling, 3),
     (_mute, 3),
     (_damage, 3),
-    (_replace, 3),
+    (_replace, 6),
+    (_discard, 3),
+    (_outdate, 3),
+    (_dud, 3),
+    (_swap, 2),
+    (_wipe, 3),
     (_jump, 4),
     (_drain, 4),
 )
 """Every trouble, and how often it comes beside the others."""
+VENDORS_ONLY: Final = (_wipe,)
+"""What cannot happen where all devices are our driver's."""
+OURS_ONLY: Final = (_jump, _swap)
+"""What is not drawn for other drivers: they offer whatever comes to their node, whoever it is for."""
