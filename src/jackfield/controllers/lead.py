@@ -9,6 +9,9 @@ clear away what is long dead. What keeps two from leading the same:
   looked again, or their leases have run out.
 - Somebody else is taken to be dead only when a look, begun a whole lease after its last renewal was heard of, still
   shows that renewal. A watch that lags behind kills nobody; it only brings good news sooner.
+
+Who cannot look leads nothing, so he must not seem to live either: after a look that failed the next has to succeed
+before the lease is renewed again. Else the others would leave him what he does not lead.
 """
 
 import asyncio
@@ -119,6 +122,8 @@ class Leases:
         """From when on we may lead: others have heard of us by then."""
         self._looked = PAST
         """When the last look at all leases began."""
+        self._sees = True
+        """Whether the last look came to an end."""
         self._others: dict[str, Replica] = {}
         self._leases: dict[str, Lease] = {}
         self._changed = asyncio.Event()
@@ -199,6 +204,8 @@ class Leases:
         return Seconds(min(self._duration / RENEWALS, max(LOOK_SECONDS_MIN, soonest - self._clock.now())))
 
     async def _renew(self) -> None:
+        if not self._sees:
+            await self._look()
         sent, span = self._clock.now(), Seconds(self._needed + self._duration)
         lasting = await self._write(sent, span) if self._version else await self._take(sent, span)
         written = self._clock.now()
@@ -284,12 +291,12 @@ class Leases:
 
     async def _look(self) -> None:
         """Look at all leases as they are now; what the watch told may be old."""
-        began = self._clock.now()
+        self._sees, began = False, self._clock.now()
         async for change in self._cluster.watch(Lease, self._alike):
             self._hear(change)
             if isinstance(change, Synced):
                 break
-        self._looked = began
+        self._sees, self._looked = True, began
         self._others = {
             name: one for name, one in self._others.items() if name in self._leases or one.until > began
         }

@@ -145,6 +145,7 @@ def _judge(ledger: _Ledger, claim: ResourceClaim, wants: tuple[Want, ...]) -> Ve
             or _exhausted(ledger, want)
             or _vanished(ledger, want)
             or _occupied(ledger, want)
+            or _kept(want)
             or _used_by_driver(ledger.view, want)
         )
         if refused is not None:
@@ -218,6 +219,14 @@ def _occupied(ledger: _Ledger, want: Want) -> Refuse | None:
         text = f"{want.device.device} is on {resource.node} for ComposabilityRequest {request.metadata.name}"
         return Refuse(RESCHEDULE, want.device, text)
     return None
+
+
+def _kept(want: Want) -> Refuse | None:
+    """Nobody knows how long a device is kept open on the node that it is to leave: somewhere else may work."""
+    keeper = room.kept(want.resource) if want.resource is not None else ""
+    if want.resource is None or not keeper:
+        return None
+    return Refuse(RESCHEDULE, want.device, f"{want.resource.node} does not let go of it: {keeper}")
 
 
 def _used_by_driver(view: View, want: Want) -> Refuse | None:

@@ -173,9 +173,7 @@ class Shelf:
             return Closed("its manager does not show it any more")
         physical = self.view.physical(resource.device)
         if physical is not None and not physical.healthy:
-            return Closed(
-                "its manager calls it unhealthy"
-            )  # whoever has it keeps it; nobody else is given it
+            return Closed("its manager calls it unhealthy")  # whoever has it keeps it
         if _may_move(self.view, resource, model):
             assert resource.device is not None
             # What could not be attached elsewhere now is not offered there either: it would be moved for nothing.
@@ -200,8 +198,9 @@ class Shelf:
 
 
 def _goes_idle(resource: ComposableResource, model: DeviceModel) -> bool:
-    """Whether it was attached and goes because nobody wants it, which is over soon."""
-    return model.binds and holds(resource.status.conditions, VISIBLE) and not resource.status.error
+    """Whether it was attached and goes because nobody wants it, which is over soon unless somebody keeps it."""
+    well = not resource.status.error and not room.kept(resource)
+    return model.binds and holds(resource.status.conditions, VISIBLE) and well
 
 
 def _bar(view: View, model: DeviceModel, fabric: FabricName, policy: Policy) -> str:
@@ -463,7 +462,7 @@ def _bears(view: View, policy: Policy, device: DeviceID, delta: ObjectChanged) -
 
 
 def _standing(resource: ComposableResource) -> tuple[object, ...]:
-    return (resource.state, resource.deleting, resource.uid, bool(resource.holder))
+    return (resource.state, resource.deleting, resource.uid, bool(resource.holder), bool(room.kept(resource)))
 
 
 def _devices(view: View, one: object) -> tuple[DeviceID, ...]:

@@ -7,9 +7,10 @@ import msgspec
 
 from jackfield.core import naming
 from jackfield.model.claim import ResourceClaim
-from jackfield.model.composition import ComposabilityRequest, ComposableResource, ResourceState
+from jackfield.model.composition import RELEASED, ComposabilityRequest, ComposableResource, ResourceState
 from jackfield.model.fabric import FabricDevice
 from jackfield.model.lease import Lease
+from jackfield.model.meta import condition
 from jackfield.model.names import NEVER, DeviceID, FabricName, ModelName, NodeName, Seconds, seconds
 from jackfield.model.node import HEARTBEATS, OPT_OUT, Node
 from jackfield.model.plan import LabelNode, Phase, Plan
@@ -148,6 +149,13 @@ def gone_at(view: View, resource: ComposableResource, policy: Policy) -> Seconds
     A manager that forgets half of what it has for a minute must not make us give up half of what we have.
     """
     return Seconds(view.missing_since(resource) + policy.missing_seconds)
+
+
+def kept(resource: ComposableResource) -> str:
+    """Return who on its node does not let go of a device that is to leave; empty if nobody is known to keep it."""
+    told = condition(resource.status.conditions, RELEASED)
+    leaving = resource.deleting or resource.state in _LEAVING
+    return told.message if leaving and told is not None and not told.true else ""
 
 
 def busy(view: View, resource: ComposableResource) -> bool:

@@ -88,8 +88,7 @@ class SimHost:
 
     def _pull(self, movement: Movement) -> None:
         device = movement.device.id
-        used = any(physical == device for _, physical in self._in_use)
-        if used and device in self._seen:
+        if self.users(device) and device in self._seen:
             self.pulled_in_use.append(movement)
         self._plugged.pop(device, None)
         self._unlink(device)
@@ -118,6 +117,10 @@ class SimHost:
         self._prepared.clear()
         self.sound = False
         self._tell()
+
+    def users(self, device: PhysicalID) -> tuple[Uid, ...]:
+        """Return the claims for which something that runs uses a device, whatever the checkpoint says."""
+        return tuple(uid for uid, physical in self._in_use if physical == device)
 
     def ended(self, uid: Uid) -> None:
         """Take it that nothing runs any more for a claim, whatever the checkpoint says."""

@@ -199,7 +199,9 @@ class SimWorld:
         replica.reap()
 
     def start_replica(self, number: int) -> None:
-        """Start a replica that was killed; it remembers nothing."""
+        """Start a replica that was killed, unless somebody did so before; it remembers nothing."""
+        if not self.replicas[number].dead:
+            return
         self.replicas[number] = self._replica(number)
         self.replicas[number].start(self._group.create_task)
 

@@ -18,7 +18,7 @@ from jackfield.model.meta import Object
 from jackfield.model.names import Key, Seconds, named
 from jackfield.model.node import Node
 from jackfield.model.pod import Pod
-from jackfield.ports import EVERYTHING, Change, Refused, Retry, Selection, Synced, T
+from jackfield.ports import EVERYTHING, Change, Conflict, Refused, Retry, Selection, Synced, T
 
 STATUS = Write(status=True)
 POD = Key("d", "p")
@@ -278,6 +278,26 @@ def test_what_could_not_be_done_is_done_later() -> None:
         assert bench.clock.slept == [5.0]
 
     played(scene, Busy)
+
+
+class Disputed(Client):
+    """A cluster that calls the first creation a conflict, though nobody else wrote anything."""
+
+    async def create(self, new: T) -> T:
+        if self.calls["create", type(new).__name__] == 0:
+            self.calls["create", type(new).__name__] += 1
+            raise Conflict("somebody was faster")
+        return await super().create(new)
+
+
+def test_a_conflict_that_no_event_follows_is_not_the_end() -> None:
+    async def scene(bench: Bench) -> None:
+        bench.make(ResourceClaimTemplate, "t", spec={"spec": REQUESTS})
+        bench.make(Pod, "p", spec=TEMPLATED)
+        await bench.settle()
+        assert len(bench.names(ResourceClaim)) == 1
+
+    played(scene, Disputed)
 
 
 class DeafToNodes(Client):

@@ -45,6 +45,8 @@ class Wire:
         self.answers_lost = 0
         self.deaf = False
         """Whether the watch tells nothing new, while calls are answered."""
+        self.hangs = False
+        """Whether watches tell nothing at all, not even what there is, while calls are answered."""
         self.lag = 0.0
         """How long the watch takes to tell of each change."""
         self.answers_late = 0.0
@@ -70,6 +72,8 @@ class Wire:
         synced = False
         async for change in self._cluster.watch(kind, selection):
             await self._moving.wait()
+            while self.hangs:
+                await running().sleep(Seconds(TICK))
             await running().sleep(Seconds(self.lag if synced else 0.0))
             if not (self.deaf and synced):
                 yield change

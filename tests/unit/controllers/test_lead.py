@@ -146,6 +146,34 @@ def test_nobody_is_taken_for_dead_because_a_watch_tells_nothing() -> None:
     play(scene)
 
 
+def test_one_whose_watches_hang_gives_up_what_it_cannot_lead_and_comes_back_as_a_joiner() -> None:
+    async def scene(stage: Stage) -> None:
+        one, two = await stage.two()
+        one.wire.hangs = True
+        took = await stage.until(lambda: two.led == EVERY)
+        assert LEASE - THIRD <= took <= LEASE + 2 * THIRD + 0.2
+        assert not one.led
+        one.wire.hangs = False
+        assert await stage.until(lambda: bool(one.led)) >= LEASE - 0.1
+        assert one.led | two.led == EVERY
+
+    play(scene)
+
+
+def test_one_whose_watches_hang_for_a_moment_loses_nothing() -> None:
+    async def scene(stage: Stage) -> None:
+        one, two = await stage.two()
+        before, told = one.led, two.told
+        one.wire.hangs = True
+        await stage.wait(THIRD)
+        one.wire.hangs = False
+        await stage.wait(2 * LEASE)
+        assert one.led == before
+        assert two.told == told
+
+    play(scene)
+
+
 def test_a_lease_long_dead_is_swept_and_nobody_waits_for_it() -> None:
     async def scene(stage: Stage) -> None:
         await stage.left_behind("old", ago=LEASE + SKEW_SECONDS + 1.0)

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from jackfield.core import demand
 from jackfield.core.demand import Refuse, Serve, Want
 from jackfield.model.claim import DeviceRequestAllocationResult, ResourceClaim
+from jackfield.model.composition import RELEASED, ResourceState
 from jackfield.model.fabric import Inventory, Machine
 from jackfield.model.meta import Condition, Object
 from jackfield.model.names import NEVER
@@ -87,6 +88,9 @@ def test_a_device_of_no_model_is_not_wanted() -> None:
 
 # --- one claim
 
+KEPT = Condition(RELEASED, "False", message="pid 7 has it open")
+KEPT_ON_N2 = "n2 does not let go of it: pid 7 has it open"
+
 
 @pytest.mark.parametrize(
     ("objects", "verdict"),
@@ -109,6 +113,16 @@ def test_a_device_of_no_model_is_not_wanted() -> None:
             f"{RESCHEDULE} a100-1: a100-1 is on n2 for ComposabilityRequest by-hand",
         ),
         ((claim("a"), resource(request="by-hand"), request(1)), "served"),
+        (
+            (claim("a"), resource(on="n2", deleted=NOW, conditions=(KEPT,))),
+            f"{RESCHEDULE} a100-1: {KEPT_ON_N2}",
+        ),
+        (
+            (claim("a"), resource(on="n2", state=ResourceState.DETACHING, conditions=(KEPT,))),
+            f"{RESCHEDULE} a100-1: {KEPT_ON_N2}",
+        ),
+        ((claim("a"), resource(on="n2", deleted=NOW, conditions=(Condition(RELEASED, "True"),))), "served"),
+        ((claim("a"), resource(on="n2", conditions=(KEPT,))), "served"),
     ],
     ids=[
         "new",
@@ -126,6 +140,10 @@ def test_a_device_of_no_model_is_not_wanted() -> None:
         "its device is elsewhere for the scaler",
         "its device is elsewhere for somebody else",
         "its device is here for somebody else",
+        "its device is to go and somebody keeps it open",
+        "its device leaves and somebody keeps it open",
+        "its device is to go and was let go",
+        "its device stays, whoever has it open",
     ],
 )
 def test_a_claim_is(objects: tuple[Object, ...], verdict: str) -> None:

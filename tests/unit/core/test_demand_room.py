@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from jackfield.model.composition import ResourceState
+from jackfield.model.composition import RELEASED, ResourceState
 from jackfield.model.fabric import FabricDevice, Inventory, Machine, Traits
 from jackfield.model.meta import Condition, Object
 from jackfield.model.names import ModelName, PhysicalID, Seconds
@@ -177,7 +177,7 @@ def test_admin_access_asks_for_no_room() -> None:
 
 
 def test_a_device_on_its_way_back_must_find_room_and_time_again() -> None:
-    leaving = resource(state=ResourceState.DETACHING)
+    leaving = resource(state=ResourceState.DETACHING, conditions=(Condition(RELEASED, "True"),))
     late = claim("a", allocated=NOW - 599)
     assert verdicts(late, leaving)["a"].startswith(f"{RESCHEDULE} a100-1: fabric rack-a has 1 orders ahead")
     assert verdicts(claim("a"), leaving) == {"a": "served"}

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from jackfield.core import publish
 from jackfield.core.publish import AsItIs, Closed, Offer, Open, Pinned
-from jackfield.model.composition import VISIBLE, ResourceState
+from jackfield.model.composition import RELEASED, VISIBLE, ResourceState
 from jackfield.model.device import Device, DeviceAttribute, DeviceCapacity
 from jackfield.model.fabric import FabricDevice, Inventory, Traits
 from jackfield.model.meta import Condition, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Object
@@ -37,6 +37,7 @@ VENDORS = policy(model("A100", driver="gpu.example.com"))
 SHARED = device("gpu.example.com/a100-fabricrack-a/a100-1")
 PAUSED = policy(base=Policy(paused=True))
 SEEN = (Condition(VISIBLE, "True"),)
+KEPT = Condition(RELEASED, "False", message="pid 7 has it open")
 WANTED = request({"a100-1": ""})
 """The scaler's request that an idle a100-1 on n1 belongs to."""
 
@@ -92,6 +93,12 @@ def offers(*objects: Object, stage: Inventory = ONE, chosen: Policy = policy(), 
         ((resource(state=ResourceState.ATTACHING), claim("a"), WANTED), ONE, policy(), AsItIs()),
         ((resource(deleted=NOW, conditions=SEEN),), TAKEN, policy(), AsItIs()),
         ((resource(state=ResourceState.DETACHING, conditions=SEEN),), TAKEN, policy(), AsItIs()),
+        (
+            (resource(deleted=NOW, conditions=(*SEEN, KEPT)),),
+            TAKEN,
+            policy(),
+            Closed("on its way back to the pool"),
+        ),
         (
             (resource(deleted=NOW, conditions=SEEN, error="broken"),),
             TAKEN,
@@ -154,6 +161,7 @@ def offers(*objects: Object, stage: Inventory = ONE, chosen: Policy = policy(), 
         "claimed and attaching: as it is",
         "going because nobody wants it: as it is",
         "leaving because nobody wants it: as it is",
+        "going while somebody keeps it open: closed",
         "going because it failed: closed",
         "still attaching: pinned",
         "in use under its driver's name: pinned",

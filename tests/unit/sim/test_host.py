@@ -199,7 +199,9 @@ def test_what_has_ended_uses_nothing_though_its_checkpoint_was_lost() -> None:
         await after(3)
         await host.write(prepared(U0, D0), U0)
         host.damage()
+        assert host.users(D0) == (U0,)
         host.ended(U0)
+        assert host.users(D0) == ()
         move(host, D0, present=False)
         assert host.pulled_in_use == []
 

@@ -14,6 +14,8 @@ from jackfield.model.names import Seconds
 from jackfield.ports import Change, Clock, Cluster, Conflict, Gone, Refused, Retry, Synced
 
 K = TypeVar("K", bound=Hashable)
+AGAIN_SECONDS = Seconds(1.0)
+"""How soon after a conflict the same is looked at again, should no event come."""
 
 
 class Rounds(Generic[K]):
@@ -69,8 +71,8 @@ class Rounds(Generic[K]):
             try:
                 await look(key)
             except (Conflict, Gone):
-                # Somebody was faster. The event that says so is on its way, and marks the key again.
-                continue
+                # Somebody was faster, and the event that says so is on its way; or nobody was, and there is no event.
+                crew.start(self._mark_later(key, AGAIN_SECONDS))
             except Refused:
                 # The same answer would come again; the next change of the object is the next chance.
                 continue

@@ -94,6 +94,7 @@ class Audit:
         self._orders = Orders(self._store, world.setting.lease_seconds)
         self._robbed: dict[Uid, None] = {}  # claims whose device somebody took by force
         self._excused: dict[PhysicalID, Seconds] = {}  # when somebody last moved it
+        self._abandoned: dict[Uid, None] = {}  # claims of pods that went before they had ended
         self._prepared: dict[NodeName, dict[tuple[Uid, PhysicalID], None]] = {}
         self._changed: dict[str, Seconds] = {}
         self._unshown: dict[str, None] = {}  # nodes and resources whose manager forgot something
@@ -172,6 +173,9 @@ class Audit:
         self._ledger.events += 1
         gone = event.type is EventType.DELETED
         one = event.stored.object
+        if gone and isinstance(one, Pod) and not one.finished:
+            claims = (self._store.claim(Key(one.metadata.namespace, name)) for name in one.claim_names)
+            self._abandoned |= {claim.uid: None for claim in claims if claim is not None}
         for delta in self._store.observe(Deleted(one) if gone else Changed(one)):
             if isinstance(delta, ObjectChanged):
                 for checker, name, what in self._orders.know(delta.old, delta.new, self._world.clock.now()):
@@ -322,7 +326,7 @@ class Audit:
         stay = self._ledger.went(movement, excused=excused)
         for host in [one for one in self._world.hardware.hosts.values() if one.pulled_in_use]:
             pulled = host.pulled_in_use.pop()
-            if not self._forced(pulled.device.id) and not excused:
+            if not self._forced(pulled.device.id) and not excused and not self._is_unknowable(pulled, host):
                 self._violated(Checker.PULLED_IN_USE, f"{name}: pulled from {pulled.node} while prepared")
         by_hand = self._excused.get(movement.device.id) == self._world.clock.now()
         if stay is not None and not stay.ours and not by_hand and not self._may_go(movement):
@@ -340,6 +344,12 @@ class Audit:
             and rule.node in {"", movement.node}
             for rule in self._store.policy.detach_foreign
         )
+
+    def _is_unknowable(self, pulled: Movement, host: SimHost) -> bool:
+        """Whether a vendor's device was in use only for pods deleted by force: nobody says that they have not ended."""
+        model = self._store.policy.model(pulled.device.model)
+        vendors = model is not None and not model.binds
+        return vendors and all(uid in self._abandoned for uid in host.users(pulled.device.id))
 
     def _forced(self, device: PhysicalID) -> bool:
         found = (self._store.resource_with(fabric, device) for fabric in self._world.hardware.managers)
