@@ -244,10 +244,10 @@ def jackfield(*words: str) -> tuple[str, ...]:
     return (sys.executable, "-m", "jackfield", *words)
 
 
-def bound(plane: ControlPlane, node: str) -> Raw:
+def bound(plane: ControlPlane, node: str, account: Account = PLUGIN) -> Raw:
     """Return a kubeconfig with the token that the plugin's pod on a node would have."""
-    words = (f"--namespace={PLUGIN.namespace}", "--bound-object-kind=Node", f"--bound-object-name={node}")
-    token = plane.kubectl("create", "token", PLUGIN.name, *words).strip()
+    words = (f"--namespace={account.namespace}", "--bound-object-kind=Node", f"--bound-object-name={node}")
+    token = plane.kubectl("create", "token", account.name, *words).strip()
     config: Raw = yaml.safe_load(plane.kubeconfig.read_text())
     config["users"] = [{"name": one["name"], "user": {"token": token}} for one in config["users"]]
     return config

@@ -175,6 +175,11 @@ class Replica:
         self._process.terminate()
         return await asyncio.wait_for(self._process.wait(), 20)
 
+    async def ended(self) -> int:
+        """Wait until it ends by itself; return its exit status."""
+        assert self._process is not None
+        return await asyncio.wait_for(self._process.wait(), 120)
+
     @property
     def lines(self) -> list[Line]:
         text = self._log.read_bytes() if self._log.exists() else b""

@@ -45,6 +45,9 @@ class Slots:
         self.folder.mkdir()
         self.torn_out: list[str] = []
         """Cards that were taken out while the bus, or somebody who had the vendor's prepared, still had them."""
+        self.loose: set[str] = set()
+        """Cards that have fallen off the bus, though they are in their slots."""
+        self._off: set[str] = set()
         self._prepared = prepared
         for card in CARDS.values():
             # A character device that anybody can read from: it has to be a real one for a container to get it.
@@ -88,14 +91,22 @@ class Slots:
     def _look(self) -> None:
         taken = set(self.taken)
         for name in sorted(taken - self._in):
-            card = msgspec.structs.replace(CARDS[name], uuid=self.uuid(name), driver="nvidia")
             if name in VENDORS:
-                self.machine.plug(card)
+                self.machine.plug(self._card(name))
             else:
-                self.machine.plug_unseen(card)
+                self.machine.plug_unseen(self._card(name))
         for name in sorted(self._in - taken):
             if self._link(CARDS[name]).exists():
                 if name in OURS or self._prepared():
                     self.torn_out.append(name)
                 self.machine.pull(CARDS[name].address)
         self._in = taken
+        loose = set(self.loose)
+        for name in sorted(loose - self._off):
+            self.machine.pull(CARDS[name].address)
+        for name in sorted(self._off - loose):
+            self.machine.plug(self._card(name))
+        self._off = loose
+
+    def _card(self, name: str) -> PciDevice:
+        return msgspec.structs.replace(CARDS[name], uuid=self.uuid(name), driver="nvidia")

@@ -142,13 +142,16 @@ def test_a_token_that_names_no_node_writes_nothing(guarded: ControlPlane, tmp_pa
 POLICY = Policy(local_devices=(LocalDevices("gpu", vendor="10de"),))
 LENT = PciDevice("0000:17:00.0", driver="nvidia", uuid="GPU-lent-1", minor=0)
 OWN = PciDevice("0000:18:00.0", driver="nvidia", uuid="GPU-own-1", minor=1)
-CR = named("a100-1.rack-a")
 
 
 class Life:
     """A plugin with the token of its pod, a kubelet's double, a machine in a folder; and an administrator."""
 
-    def __init__(self, folder: Path, plugin: KubeCluster, admin: KubeCluster) -> None:
+    def __init__(self, folder: Path, plugin: KubeCluster, admin: KubeCluster, number: int = 1) -> None:
+        self.node = f"n{number}"
+        self.device = f"a100-{number}"
+        self.resource = named(f"{self.device}.rack-a")
+        self.said = Paper()
         self.places = Places(folder / "plugins", folder / "registry", folder / "cdi")
         self.machine = Machine(folder / "host")
         self._plugin = plugin
@@ -162,7 +165,11 @@ class Life:
         self.places.registry.mkdir()
         roots = Roots(self.machine.sysfs, self.machine.proc, self.machine.dev)
         return Settings(
-            NodeName("n1"), POLICY, self.places, roots, Manners(self.machine.pod_logs, uevents=nobody_speaks)
+            NodeName(self.node),
+            POLICY,
+            self.places,
+            roots,
+            Manners(self.machine.pod_logs, uevents=nobody_speaks),
         )
 
     async def put(self, new: T) -> T:
@@ -177,26 +184,27 @@ class Life:
     async def live(self) -> None:
         """Be started, prepare and unprepare, publish and withdraw, let go, and stay alive."""
         self.machine.plug(LENT)
-        old = piece("n1", LOCAL_DRIVER)  # of an earlier life, in which its pool had another name
+        old = piece(self.node, LOCAL_DRIVER)  # of an earlier life, in which its pool had another name
         await self._admin.create(replace(old, spec=replace(old.spec, pool=ResourcePool("another", 1))))
-        claim = await self.put(b.claim("c"))
-        await self.put(b.resource(record=claim, physical="block-7", uuid=LENT.uuid))
-        plugin = NodePlugin(self.settings(), self._plugin, WallClock(), Log("text", Paper()))
-        async with Kubelet(self.places.registry) as kubelet, self.machine:
-            task = asyncio.create_task(plugin.run(lambda _: None))
+        claim = await self.put(b.claim(f"of-{self.node}", devices=(self.device,), on=self.node))
+        await self.put(
+            b.resource(self.device, on=self.node, record=claim, physical="block-7", uuid=LENT.uuid)
+        )
+        plugin = NodePlugin(self.settings(), self._plugin, WallClock(), Log("text", self.said))
+        async with Kubelet(self.places.registry) as kubelet, self.machine, asyncio.TaskGroup() as group:
+            task = group.create_task(plugin.run(self.said.write))
             await kubelet.registered(DRIVER)
-            asked = Claim("default", "c", claim.uid)
+            asked = Claim("default", f"of-{self.node}", claim.uid)
             (prepared,) = (await kubelet.prepare(DRIVER, asked)).values()
             assert prepared.error == ""
             await kubelet.unprepare(DRIVER, asked)
             await self._devices_come_and_go()
             state = {"status": {"state": "Detaching"}}
-            await self._admin.write(Merge(ComposableResource, CR, ANY, state, status=True))
+            await self._admin.write(Merge(ComposableResource, self.resource, ANY, state, status=True))
             await self._until(self._released)
             first = await self._renewed()
             await self._until(lambda: self._later(first))
             task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
 
     async def _devices_come_and_go(self) -> None:
         for number in (0x18, 0x19):
@@ -205,16 +213,17 @@ class Life:
             await self._until(partial(self._publishes, own.address))
 
     async def _publishes(self, address: str) -> bool:
-        slices = (await self._admin.raw("GET", "/apis/resource.k8s.io/v1/resourceslices"))["items"]
+        ours = f"fieldSelector=spec.nodeName%3D{self.node}"
+        slices = (await self._admin.raw("GET", f"/apis/resource.k8s.io/v1/resourceslices?{ours}"))["items"]
         names = [one["name"] for piece in slices for one in piece["spec"].get("devices", ())]
         return f"gpu-{address.replace(':', '-').replace('.', '-')}" in names
 
     async def _released(self) -> bool:
-        found = await self._admin.read(ComposableResource, CR)
+        found = await self._admin.read(ComposableResource, self.resource)
         return holds(found.status.conditions, RELEASED)
 
     async def _renewed(self) -> str:
-        return (await self._admin.read(Lease, Key(HEARTBEATS, "n1"))).spec.renew_time
+        return (await self._admin.read(Lease, Key(HEARTBEATS, self.node))).spec.renew_time
 
     async def _later(self, than: str) -> bool:
         return await self._renewed() > than

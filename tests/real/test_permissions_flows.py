@@ -99,9 +99,9 @@ def plane() -> Iterator[ControlPlane]:
 class Company:
     """The four parts as processes of their own, each with its own account; hardware beside them."""
 
-    def __init__(self, plane: ControlPlane, folder: Path) -> None:
+    def __init__(self, plane: ControlPlane, folder: Path, stage: Setting = STAGE) -> None:
         self.plane = plane
-        self.site = Site(plane, STAGE, folder, replicas=0)
+        self.site = Site(plane, stage, folder, replicas=0)
         self._folder = folder
         self._ways: dict[Part, Path] = {}
         self._made: dict[Part, tuple[Raw, ...]] = {}
@@ -197,12 +197,12 @@ async def cleared(site: Site, name: str) -> bool:
     return found.status.allocation is None
 
 
-async def allocate(site: Site, name: str) -> None:
+async def allocate(site: Site, name: str, node: str = "n-2") -> None:
     """Have a claim that is allocated a device of ours, for no pod."""
     await site.claim(name, asks_for("ours"))
     device = {"request": "gpu", "driver": DRIVER, "pool": FABRIC, "device": await a_device(site)}
     result = {**device, "bindingConditions": [READY], "bindingFailureConditions": [FAILED]}
-    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n-2"]}]}
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     given = {"devices": {"results": [result]}, "nodeSelector": {"nodeSelectorTerms": [term]}}
     path = f"/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/{name}/status"
     allocation = {"status": {"allocation": given}}
@@ -230,8 +230,8 @@ async def ask_by_hand(site: Site) -> None:
     await site.until(lambda: explained(site, "greedy"))
 
 
-async def ask(site: Site, name: str, model: str, size: int) -> None:
-    wish = ScalarResource("gpu", ModelName(model), size, target_node=NodeName("n-1"))
+async def ask(site: Site, name: str, model: str, size: int, node: str = "n-1") -> None:
+    wish = ScalarResource("gpu", ModelName(model), size, target_node=NodeName(node))
     await site.cluster.create(
         ComposabilityRequest(metadata=ObjectMeta(name=name), spec=ComposabilityRequestSpec(wish))
     )

@@ -38,6 +38,7 @@ from real.lives import (
 from real.pods import create, delete
 from real.rack import FABRIC, Rack, built
 from real.slots import CARDS, VENDORS
+from real.test_driver_service import health_of
 from real.vendor_driver import VENDOR
 
 pytestmark = pytest.mark.node
@@ -101,6 +102,23 @@ def test_a_pod_gets_a_device_out_of_the_pool_and_gives_it_back(rack: Rack) -> No
     assert told(rack, "train") == said_of(rack, card)
     delete(rack.plane, "train")
     comes_back(rack)
+
+
+def test_a_device_is_shown_as_healthy_while_the_node_sees_it_and_no_driver_lets_the_kubelet_ask_in_vain(
+    rack: Rack,
+) -> None:
+    create(rack.plane, worker("train"))
+    runs(rack, "train")
+    rack.until("the pod's device is healthy", lambda: health_of(rack.plane, "train") == ["Healthy"])
+    (card,) = rack.attached()
+    rack.slots.loose.add(card)
+    rack.until("the pod's device is not healthy", lambda: health_of(rack.plane, "train") == ["Unhealthy"])
+    rack.slots.loose.discard(card)
+    rack.until("the pod's device is healthy again", lambda: health_of(rack.plane, "train") == ["Healthy"])
+    delete(rack.plane, "train")
+    comes_back(rack)
+    assert "code = Unimplemented" not in rack.node.log(NodeProgram.KUBELET)
+    assert "Unsaid" not in rack.plugin.tail()
 
 
 def test_all_containers_of_a_pod_get_the_device_of_their_one_claim(rack: Rack) -> None:

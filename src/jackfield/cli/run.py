@@ -43,7 +43,7 @@ from jackfield.model.names import FabricName, Seconds
 from jackfield.model.node import HEARTBEATS
 from jackfield.model.policy import Policy
 from jackfield.model.taint import DeviceTaintRule
-from jackfield.ports import Conflict, Fabric, PortError, Refused, Retry, World
+from jackfield.ports import Conflict, Fabric, Gone, Refused, Retry, World
 
 PARTS: Final[dict[str, tuple[Controller, ...]]] = {
     "publisher": app.PUBLISHER,
@@ -176,6 +176,7 @@ class _Process:
         world = World(cluster, self._clock, fabrics)
         me = self._identity()
         leases = Leases(cluster, SteadyClock(), me, LEASE_SECONDS)
+        leases.heard = self._note
         controllers = tuple(one for part in self._given.parts for one in PARTS[part])
         controllers = (*controllers, app.gatekeeper(found))
         store = Store(gates.fitted(self._policy, found))
@@ -267,9 +268,7 @@ class _Process:
     async def _have_namespace(self, cluster: KubeCluster, name: str) -> None:
         try:
             await cluster.raw("GET", f"/api/v1/namespaces/{name}")
-        except PortError as error:
-            if isinstance(error, Retry):
-                raise
+        except Gone:
             body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
             try:
                 await cluster.raw("POST", "/api/v1/namespaces", body)

@@ -40,6 +40,8 @@ class Teller:
         self, cluster: Cluster, clock: Clock, refused: Callable[[str], None] = lambda _: None
     ) -> None:
         """Whoever is `refused` hears why an Event may not be written; it is not tried again."""
+        self.mute = False
+        """Whether nothing is told at all."""
         self._cluster = cluster
         self._refused = refused
         self._clock = clock
@@ -51,7 +53,7 @@ class Teller:
         """Have it told: now, or together with the next of the same words."""
         key = _name(about, words)
         waiting = self._unsaid.get(key)
-        if waiting is None and len(self._unsaid) >= UNSAID_MAX:
+        if self.mute or (waiting is None and len(self._unsaid) >= UNSAID_MAX):
             return
         now = self._clock.now()
         spelt = rfc3339(now)

@@ -108,6 +108,9 @@ class Leases:
 
     def __init__(self, cluster: Cluster, clock: Clock, me: Identity, duration: Seconds) -> None:
         self.me = me
+        self.heard: Callable[[str], None] = lambda _: None
+        """Hears in words why our Lease is not renewed, once for each reason, and that it is again."""
+        self._failing = ""
         self._alike = Selection(namespace=REPLICAS, labels={PARTS: me.parts})
         self._cluster = cluster
         self._clock = clock
@@ -184,6 +187,7 @@ class Leases:
             try:
                 async with asyncio.timeout(self._duration / RENEWALS):
                     await self._renew()
+                    self._tell_of("")
                     await self._sweep()
                 pause = self._pause()
             except _Taken as taken:
@@ -192,10 +196,25 @@ class Leases:
             except (PortError, TimeoutError) as error:
                 if isinstance(error, Refused) and not self._version:
                     raise  # not even once; a server that has just come up may refuse for a while
+                if not isinstance(error, Conflict | Gone):
+                    self._tell_of(str(error) or "no answer in time")
                 pause = AGAIN_SECONDS
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._renew_now.wait()
+
+    def _tell_of(self, failure: str) -> None:
+        """Say what keeps our Lease from being renewed, unless that was said; nothing means that it was renewed."""
+        if failure == self._failing:
+            return
+        self._failing = failure
+        if failure:
+            what = f"our Lease {self.me.key} is not renewed: {failure}"
+            self.heard(
+                f"{what}; once it has run out we attach and detach nothing, and other replicas take over"
+            )
+        else:
+            self.heard(f"our Lease {self.me.key} is renewed again")
 
     def _pause(self) -> Seconds:
         """Until the next renewal: in time for ours, or when somebody else may turn out to be dead."""

@@ -168,6 +168,10 @@ class Runner:
         """Look at what a node sees; called when the node says that it changed."""
         sense(self.hands, node)
 
+    def tell_no_events(self) -> None:
+        """Write no Events, as one must not who may write none on what it decides about; its conditions say the same."""
+        self._events.mute = True
+
     def _unsaid(self, words: str) -> None:
         """Hear that an Event may not be written: without this nobody would miss it."""
         what = f"the API server to take Events; it says: {words}"

@@ -116,6 +116,17 @@ def decide_repair(view: View, node: NodeName, *, sound: bool) -> Plan:
     return Plan((*holds, *(_let_go_of_left(one) for one in gone)), tuple(waiting))
 
 
+def out_of_sight(facts: Facts) -> tuple[Prepared, ...]:
+    """Return what is prepared and not seen any more: pulled out, switched off, or fallen off the bus.
+
+    By any of its names: a device says more of itself, or less, as its driver comes and goes.
+    """
+    names = {
+        name for one in facts.seen for name in (one.physical, one.device, one.address, one.uuid, one.serial)
+    }
+    return tuple(one for one in facts.prepared if one.seen and one.seen not in names)
+
+
 def holders(view: View, node: NodeName) -> tuple[Key, ...]:
     """Return the claims that resources on the node name as their holders and record."""
     there = (one for one in view.resources_on(node) if one.holder)

@@ -18,6 +18,7 @@ from jackfield.driver import calls, listener, sockets
 from jackfield.driver.health import DeviceHealth, Health, HealthSource, legible
 from jackfield.driver.preparer import Answer, ClaimRef, PreparedDevice, Preparer
 from jackfield.driver.sockets import Misplaced, Places
+from jackfield.model.names import NEVER
 
 __all__ = [
     "Answer",
@@ -45,6 +46,8 @@ HEALTH: Final = {
     "v1.DRAResourceHealth": "v1.DRAResourceHealth",
     "v1alpha1.DRAResourceHealth": "v1alpha1.DRAResourceHealth",
 }
+"""Answered whether we say so or not: the kubelet of 1.36 asks every driver, and where nobody answers for it, tells so
+in its log every five seconds for ever. A driver that knows nothing of health keeps the line and its silence."""
 
 Handlers = tuple[grpc.GenericRpcHandler, ...]
 
@@ -96,7 +99,7 @@ class Service:
     ) -> None:
         self.driver = driver
         self._places = places
-        self._health = health or HealthSource()
+        self._health = health or HealthSource(again_seconds=NEVER)
         self._served = PLUGINS if health is None else PLUGINS | HEALTH
         self._limits = limits
         self._calls = calls.Calls(preparer, limits)
@@ -150,12 +153,12 @@ class Service:
         return (grpc.method_handlers_generic_handler("pluginregistration.Registration", methods),)
 
     def _service_handlers(self) -> Handlers:
-        """Return who answers for what we serve. For what we do not, gRPC does: UNIMPLEMENTED."""
+        """Return who answers for what we serve. For anything else gRPC does: UNIMPLEMENTED."""
         watch: calls.Methods = {"NodeWatchResources": grpc.unary_stream_rpc_method_handler(self._watch)}
         claims = self._calls.handlers()
         return tuple(
             grpc.method_handlers_generic_handler(full_name, watch if name in HEALTH else claims)
-            for name, full_name in self._served.items()
+            for name, full_name in (PLUGINS | HEALTH).items()
         )
 
     async def _get_info(self, _: bytes, __: calls.Context) -> bytes:

@@ -18,9 +18,11 @@ from jackfield.controllers import app
 from jackfield.controllers.plugin import Plugin
 from jackfield.controllers.runner import Recorder, Runner
 from jackfield.controllers.store import Store
+from jackfield.core import prepare
 from jackfield.core.share import Sharing
 from jackfield.driver import metrics
 from jackfield.driver.entry import base
+from jackfield.driver.health import DeviceHealth, Health, HealthSource
 from jackfield.driver.kit import Kit
 from jackfield.driver.metrics import Metrics
 from jackfield.driver.notices import Notices
@@ -29,7 +31,8 @@ from jackfield.driver.service import Service
 from jackfield.driver.sockets import Places
 from jackfield.driver.store import PreparedStore
 from jackfield.driver.writer import Done, Writer
-from jackfield.model.composition import ComposableResource
+from jackfield.model.composition import ComposableResource, device_id
+from jackfield.model.host import Facts
 from jackfield.model.meta import Object
 from jackfield.model.names import NEVER, NodeName, Seconds
 from jackfield.model.policy import DRIVER, LOCAL_DRIVER, Policy
@@ -151,10 +154,12 @@ class NodePlugin:
         self.host = NodeHost(sysfs, self._store, clock, policy, manners)
         world = World(cluster, clock, {}, {settings.node: self.host})
         self._runner = Runner(world, Store(policy), app.NODE, recorder)
+        self._runner.tell_no_events()
         self._plugin = Plugin(settings.node, world, self._runner, recorder)
         self._metrics = Metrics(DRIVER)
         preparing = Preparing(self._plugin, self.host.writer, clock, self._metrics)
-        self._service = Service(DRIVER, preparing, places)
+        self._health = HealthSource()
+        self._service = Service(DRIVER, preparing, places, self._health)
         self._notices = Notices(cluster, settings.node, DRIVER)
         self._heartbeat = Heartbeat(settings.node, cluster, clock, self.trouble)
         self._kit: Kit | None = None
@@ -165,6 +170,7 @@ class NodePlugin:
         self._tell(note, self.findings)
         self.host.writer.heard = partial(self._written, note)
         self.host.listen(self._sensed)
+        self._tell_health()
         # The kubelet is answered to the last, with eyes open: what is entered last ends first.
         async with asyncio.TaskGroup() as group, AsyncExitStack() as stack:
             stack.push_async_callback(self.host.writer.close)
@@ -209,6 +215,21 @@ class NodePlugin:
 
     def _sensed(self) -> None:
         self._runner.sense(self._settings.node)
+        self._tell_health()
+
+    def _tell_health(self) -> None:
+        """Have the kubelet tell the owners of pods whose device is gone from under them."""
+        facts = Facts(self.host.seen(), self.host.prepared())
+        lost = prepare.out_of_sight(facts)
+        gone = f"{self._settings.node} does not see it any more: it was pulled out, or fell off the bus"
+        told = ((device_id(one.device), one in lost) for one in facts.prepared)
+        self._health.tell(
+            DeviceHealth(name.pool, name.device, Health.UNHEALTHY, gone)
+            if is_lost
+            else DeviceHealth(name.pool, name.device, Health.HEALTHY)
+            for name, is_lost in told
+            if name is not None
+        )
 
     async def _kinds(self, note: Callable[[str], None]) -> Mapping[type[Object], Selection]:
         """Watch what is for this node alone, where the definition lets one choose; an older one does not."""

@@ -201,3 +201,13 @@ def test_an_event_that_may_not_be_written_is_told_and_the_next_is_tried() -> Non
 
     play(scene)
     assert heard == ["may not create in default"] * 2
+
+
+def test_whoever_is_mute_writes_nothing() -> None:
+    async def scene(stage: Stage) -> None:
+        stage.teller.mute = True
+        stage.teller.tell(b.claim("c"), Event(reason="Waits", message="for a device"))
+        await stage.wait()
+        assert await stage.said() == []
+
+    play(scene)

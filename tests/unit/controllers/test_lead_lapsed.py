@@ -44,3 +44,28 @@ def test_whoever_was_told_that_nobody_leads_is_told_when_somebody_does(
         await asyncio.wait((task,))
 
     play(scene)
+
+
+def test_a_lease_that_is_not_renewed_is_told_once_for_each_reason_and_when_it_is_again() -> None:
+    async def scene(stage: Stage) -> None:
+        said: list[str] = []
+        process = stage.start("one")
+        process.leases.heard = said.append
+        await stage.wait(2 * LEASE)
+        assert said == []
+        process.wire.away = True
+        await stage.wait(2 * LEASE)
+        process.wire.refusing, process.wire.away = True, False
+        await stage.wait(2 * LEASE)
+        process.wire.refusing = False
+        await stage.wait(2 * LEASE)
+        told = [one.partition(";")[0] for one in said]
+        lease = "our Lease jackfield-controllers/one"
+        assert told == [
+            f"{lease} is not renewed: nobody answers",
+            f"{lease} is not renewed: you may not",
+            f"{lease} is renewed again",
+        ]
+        await process.kill()
+
+    play(scene)

@@ -272,3 +272,17 @@ def test_what_a_plugin_repairs_when_it_starts(found: Found) -> None:
 def test_the_claims_of_holders_are_those_to_be_read() -> None:
     there = b.world(online(holder="u"), online("a100-2", holder="v", record=None), online("a100-3"))
     assert prepare.holders(there, b.NODE) == (KEY,)
+
+
+@pytest.mark.parametrize(
+    ("seen", "lost"),
+    [
+        (Seen(PhysicalID("GPU-1"), "GPU-1", "0000:10:00.0"), False),
+        (Seen(PhysicalID("77777-1"), "77777-1", "0000:10:00.0", "GPU-1", "77777-1"), False),
+        (Seen(PhysicalID("GPU-2"), "GPU-2", "0000:11:00.0"), True),
+    ],
+)
+def test_what_is_prepared_and_goes_by_no_name_any_more_is_out_of_sight(seen: Seen, *, lost: bool) -> None:
+    mine = Prepared(Uid("u"), Key("default", "c"), PhysicalID("block-7"), "d/p/a", PhysicalID("GPU-1"))
+    unnamed = Prepared(Uid("v"), Key("default", "c"), PhysicalID("block-8"), "d/p/b")
+    assert prepare.out_of_sight(Facts((seen,), (mine, unnamed))) == ((mine,) if lost else ())

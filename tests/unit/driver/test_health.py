@@ -140,16 +140,22 @@ def test_a_kubelet_hears_of_health_in_its_own_version(known: tuple[str, ...], ch
 
 
 @pytest.mark.parametrize("version", ["v1", "v1alpha1"])
-def test_a_driver_that_knows_nothing_of_health_says_that_it_has_no_such_service(version: str) -> None:
+def test_a_driver_that_knows_nothing_of_health_is_listened_to_all_the_same_and_says_nothing(
+    version: str,
+) -> None:
     async def main(places: Places) -> None:
-        async with (
-            Service(DRIVER, Obedient(), places),
-            grpc.aio.insecure_channel(f"unix:{places.service(DRIVER)}") as channel,
-        ):
+        async with grpc.aio.insecure_channel(f"unix:{places.service(DRIVER)}") as channel:
             watch: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = channel.unary_stream(
                 f"/{version}.DRAResourceHealth/NodeWatchResources"
             )
-            assert await watch(b"").code() is grpc.StatusCode.UNIMPLEMENTED
+            async with Service(DRIVER, Obedient(), places, None, Limits(stop_seconds=NEVER)):
+                stream = watch(b"")
+                first = health_pb2.NodeWatchResourcesResponse.FromString(await anext(aiter(stream)))
+                assert list(first.devices) == []
+                more = asyncio.ensure_future(anext(aiter(stream)))
+                assert not stream.done()
+            assert await stream.code() is grpc.StatusCode.OK
+            assert isinstance((await asyncio.gather(more, return_exceptions=True))[0], StopAsyncIteration)
 
     with seat() as places:
         run(main(places))

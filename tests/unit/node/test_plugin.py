@@ -14,6 +14,7 @@ from jackfield.model.node import Node
 from jackfield.model.policy import DRIVER, LOCAL_DRIVER, LocalDevices, Policy
 from jackfield.node.heartbeat import Heartbeat
 from jackfield.testing import builders as b
+from jackfield.testing.kubelet import Claim, Reported
 from jackfield.testing.sysfs import PciDevice, Process
 from unit.kube.test_permissions import Watched, granted
 from unit.node.stage import ADDRESS, CARD, Stage, on_stage
@@ -116,6 +117,28 @@ def test_a_claim_is_prepared_with_its_device_and_undone_again() -> None:
             assert await stage.unprepare(claim) == ""
             assert await stage.unprepare(claim) == ""
             assert (stage.holder(), stage.files()) == ("", [])
+
+    on_stage(scene)
+
+
+def test_the_kubelet_hears_that_a_prepared_device_is_gone_and_that_it_is_back() -> None:
+    where = (b.FABRIC, "a100-1")
+
+    async def scene(stage: Stage) -> None:
+        stage.machine.plug(CARD)
+        claim = await stage.claim()
+        await stage.lent(claim)
+        async with stage.plugin():
+            heard = await stage.kubelet.registered(DRIVER)
+            await stage.prepare(claim)
+            await stage.kubelet.until(lambda: heard.health == {where: Reported("HEALTHY")})
+            stage.machine.pull(CARD.address)
+            gone = "n1 does not see it any more: it was pulled out, or fell off the bus"
+            await stage.kubelet.until(lambda: heard.health == {where: Reported("UNHEALTHY", gone)})
+            stage.machine.plug(CARD)
+            await stage.kubelet.until(lambda: heard.health == {where: Reported("HEALTHY")})
+            await stage.kubelet.unprepare(DRIVER, Claim("default", claim.metadata.name, claim.uid))
+            await stage.kubelet.until(lambda: heard.health == {})
 
     on_stage(scene)
 
