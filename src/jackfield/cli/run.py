@@ -26,6 +26,7 @@ from jackfield.cli.output import FAILED, OK, UNUSABLE
 from jackfield.cli.policy_watch import PolicyWatch
 from jackfield.cli.serving import Unheard, answering
 from jackfield.controllers import app
+from jackfield.controllers.clocks import keep_up
 from jackfield.controllers.lead import REPLICAS, Identity, Leases
 from jackfield.controllers.runner import Controller, Runner
 from jackfield.controllers.store import Store
@@ -129,7 +130,7 @@ class _Process:
     def __init__(self, given: Given, log: Log) -> None:
         self._given = given
         self._log = log
-        self._clock = WallClock()
+        self._clock = SteadyClock()
         self._environment: Mapping[str, str] = os.environ
         if given.policy is not None and given.fabrics is not None:
             self._policy, self._fabrics = read_policy(given.policy), read_fabrics(given.fabrics)
@@ -175,7 +176,7 @@ class _Process:
         fabrics = self._figured.counted(managers)
         world = World(cluster, self._clock, fabrics)
         me = self._identity()
-        leases = Leases(cluster, SteadyClock(), me, LEASE_SECONDS)
+        leases = Leases(cluster, self._clock, me, LEASE_SECONDS)
         leases.heard = self._note
         controllers = tuple(one for part in self._given.parts for one in PARTS[part])
         controllers = (*controllers, app.gatekeeper(found))
@@ -194,6 +195,7 @@ class _Process:
             async with asyncio.TaskGroup() as group:
                 group.create_task(leases.run(lambda: self._took_over(runner, leases, tuple(fabrics))))
                 group.create_task(runner.run(kinds))
+                group.create_task(keep_up(WallClock(), self._clock), name="clock")
                 if self._given.policy is not None:
                     take = partial(self._take_policy, runner, found)
                     told = partial(self._policy_read, counting)

@@ -10,6 +10,7 @@ import msgspec
 
 from jackfield.cluster.api import Client
 from jackfield.controllers import app
+from jackfield.controllers.clocks import EvenClock, keep_up
 from jackfield.controllers.lead import Identity, Leases
 from jackfield.controllers.runner import ALONE, Recorder, Runner
 from jackfield.controllers.store import Store
@@ -54,7 +55,9 @@ class Replica:
         self._fabrics = berth.fabrics
         me = Identity(name, f"{name}/{life}")
         self.leases = Leases(berth.client, berth.steady, me, berth.lease) if berth.lease else None
-        world = World(berth.client, berth.clock, berth.fabrics)
+        self._wall = berth.clock
+        self._clock = EvenClock(berth.clock, berth.steady)
+        world = World(berth.client, self._clock, berth.fabrics)
         self.runner = Runner(world, self.store, app.ALL, berth.recorder, self.leases or ALONE)
         self._steady = berth.steady
         self._task: asyncio.Task[None] | None = None
@@ -73,9 +76,9 @@ class Replica:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.leases.run(self.runner.look_again))
                 group.create_task(self.runner.run(app.KINDS))
-        except* (
-            Refused
-        ):  # it takes another process to have its name: a late write of its own former life does
+                group.create_task(keep_up(self._wall, self._clock))
+        except* Refused:
+            # A late write of its own former life looks like another process of its name; or its clock was set.
             self.kill()
         if self.dead:
             await self._steady.sleep(RESTART_SECONDS)

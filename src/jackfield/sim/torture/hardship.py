@@ -97,7 +97,6 @@ Draw = Callable[[random.Random, Stage, float], AnyHardship]
 def troubles(dice: random.Random, stage: Stage, until: float) -> tuple[AnyHardship, ...]:
     """Return what goes wrong by chance, all of it over by then."""
     drawn = []
-    # A taint is as old as our clock says, and only its age says that no scheduler gives its device away any more.
     table = [row for row in TABLE if row[0] not in (VENDORS_ONLY if stage.binds else OURS_ONLY)]
     for _ in range(dice.randint(TROUBLES_MIN, TROUBLES_MAX)):
         make = dice.choices([one for one, _ in table], [weight for _, weight in table])[0]
@@ -305,5 +304,5 @@ TABLE: Final[tuple[tuple[Draw, int], ...]] = (
 """Every trouble, and how often it comes beside the others."""
 VENDORS_ONLY: Final = (_wipe,)
 """What cannot happen where all devices are our driver's."""
-OURS_ONLY: Final = (_jump, _swap)
+OURS_ONLY: Final = (_swap,)
 """What is not drawn for other drivers: they offer whatever comes to their node, whoever it is for."""
