@@ -19,7 +19,7 @@ from jackfield.sim.scenario import AnyStep, CreateClaim, CreatePod, CreateReques
 from jackfield.sim.torture.hardship import REPLICAS, Stage
 from jackfield.sim.weather import Mishap
 
-PLOTS_MIN, PLOTS_MAX = 2, 4
+PLOTS_MIN, PLOTS_MAX = 3, 6
 LAST: Final = 0.8
 """By this part of the troubled time the last of them has begun."""
 LONGEST: Final = 250.0
@@ -182,11 +182,11 @@ def _two_for_one(cast: Cast) -> Iterator[AnyStep]:
     dice, deaf = cast.dice, cast.when(1.0, 1.5)
     # After this it hears of no claim, so that one whose answer got lost stays without a device to its mind.
     yield trouble.Deafen(at=deaf, program="scheduler", kind="ResourceClaim", seconds=60.0)
-    yield trouble.Storm(at=deaf, program="scheduler", mishap=Mishap.AFTER, likely=0.6, seconds=25.0)
-    for number in range(dice.randint(3, 4)):
+    yield trouble.Storm(at=deaf, program="scheduler", mishap=Mishap.AFTER, likely=0.35, seconds=40.0)
+    for number in range(dice.randint(4, 5)):
         claim = cast.claim(cast.at, number)
         yield claim
-        yield cast.pod(number, cast.when(2.0, 40.0), dice.uniform(200.0, 300.0), claim.name)
+        yield cast.pod(number, cast.when(2.0, 25.0), dice.uniform(200.0, 300.0), claim.name)
 
 
 # --- our controllers
@@ -261,9 +261,9 @@ TABLE: Final[tuple[tuple[Plot, int], ...]] = (
     (_left_over, 3),
     (_made_anew, 3),
     (_ghost, 6),
-    (_late_prepare, 4),
+    (_late_prepare, 5),
     (_under_foot, 4),
-    (_two_for_one, 4),
+    (_two_for_one, 5),
     (_deaf_heir, 4),
     (_late_writes, 5),
     (_nobody_looks, 4),
