@@ -105,7 +105,7 @@ def sim(scenario: Path, seed: int, *, as_json: bool, everything: bool) -> None:
     """Play a scenario on a simulated cluster and print its story.
 
     A scenario is a stage (nodes, fabrics, policy), what happens on it, and what must be true in the end; see
-    docs/simulation.md and the folder examples. Time is simulated: an hour takes seconds.
+    docs/simulation.md and the folder examples. Time is simulated: an hour of a small cluster takes seconds.
 
     Exit status 0 means that what it expects came true and nothing happened that must never happen, 1 that it did
     not, 2 that the scenario cannot be played.

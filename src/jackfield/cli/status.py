@@ -15,7 +15,7 @@ from jackfield.cli.output import FAILED, OK, UNUSABLE, as_json
 from jackfield.controllers import app
 from jackfield.core import overview
 from jackfield.core.lead import Replica, living
-from jackfield.core.overview import NodeLine, Objects, Overview
+from jackfield.core.overview import FabricLine, NodeLine, Objects, Overview
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import ComposabilityRequest, ComposableResource
 from jackfield.model.names import Seconds, seconds
@@ -23,6 +23,8 @@ from jackfield.model.node import Node
 
 LINES_MAX: Final = 8
 """Lines of a section that are shown; the rest are counted. What has a trouble comes first."""
+NAMES_MAX: Final = 3
+"""Names in a line; the rest are counted."""
 NOTHING: Final = "none"
 
 
@@ -77,14 +79,29 @@ def troubles(seen: live.Seen, found: Overview) -> Iterator[str]:
     if not found.replicas and not seen.unread:
         yield "no controller runs: nothing is attached or detached; look at the pods of the controllers and their logs"
     for fabric in found.fabrics:
-        if fabric.trouble:
-            yield f"the manager of fabric {fabric.name} does not answer: {fabric.trouble}"
+        yield from _fabric_troubles(fabric, nodes_read=not seen.unread)
     for node in found.nodes:
         if node.trouble:
             yield f"node {node.name}: {node.trouble}"
     for finding in found.findings:
         if finding.grave:
             yield f"{finding.object}: {finding.what}"
+
+
+def _fabric_troubles(fabric: FabricLine, *, nodes_read: bool) -> Iterator[str]:
+    if fabric.trouble:
+        yield f"the manager of fabric {fabric.name} does not answer: {fabric.trouble}"
+    if fabric.unknown and nodes_read:
+        yield (
+            f"no machine of fabric {fabric.name} is a node of this cluster, so nothing can be attached: its manager "
+            f"calls them {_few(fabric.unknown)}; have them called as the nodes are (kubectl get nodes), at the manager, "
+            "or by the option machines where its adapter has one"
+        )
+
+
+def _few(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - NAMES_MAX} more" if len(names) > NAMES_MAX else ""
+    return f"{', '.join(names[:NAMES_MAX])}{more}"
 
 
 def _json(found: Overview, wrong: tuple[str, ...]) -> str:

@@ -70,6 +70,8 @@ class FabricLine(msgspec.Struct, frozen=True):
     leader: str
     nodes: int
     stocks: tuple[Stock, ...]
+    unknown: tuple[NodeName, ...] = ()
+    """Its machines, if it has some and none of them is a node of this cluster: then nothing can be attached."""
 
 
 class NodeLine(msgspec.Struct, frozen=True):
@@ -151,7 +153,13 @@ def _fabric(view: View, fabric: FabricName, objects: Objects, policy: Policy) ->
         leader=lead.leader(fabric, objects.replicas),
         nodes=len(view.nodes_of(fabric)),
         stocks=tuple(_stock(view, (fabric, model), objects.resources, policy) for model in models),
+        unknown=_unknown(view, fabric),
     )
+
+
+def _unknown(view: View, fabric: FabricName) -> tuple[NodeName, ...]:
+    machines = view.nodes_of(fabric)
+    return machines if all(view.node(name) is None for name in machines) else ()
 
 
 def _stock(

@@ -9,7 +9,9 @@ import yaml
 from click.testing import CliRunner
 
 from jackfield.cli import gather, status
+from jackfield.cli.live import Seen
 from jackfield.cli.main import main
+from jackfield.controllers.store import Store
 from jackfield.core.overview import (
     NO_AGE,
     UNKNOWN,
@@ -21,6 +23,7 @@ from jackfield.core.overview import (
     WaitLine,
 )
 from jackfield.model.names import FabricName, ModelName, NodeName, Seconds
+from jackfield.model.policy import Policy
 
 RACK = FabricName("rack-a")
 EMPTY = Overview((), (), (), (), (), ())
@@ -96,6 +99,19 @@ def test_a_screen_is_one_screen_and_says_how_much_it_leaves_out() -> None:
     shown = screen(many, limit=status.LINES_MAX).splitlines()
     assert len(shown) < 25
     assert f"  … and {500 - status.LINES_MAX} more; --all prints them" in shown
+
+
+def test_machines_that_are_no_nodes_are_told_of_with_their_names_and_what_to_do() -> None:
+    names = tuple(NodeName(f"worker-{number}") for number in range(1, 6))
+    found = Overview((FabricLine(RACK, "", "one", 5, (), names),), ("one",), (), (), (), ())
+    seen = Seen(Store(Policy()), (), Seconds(0.0))
+    (told,) = status.troubles(seen, found)
+    assert told.startswith(
+        "no machine of fabric rack-a is a node of this cluster, so nothing can be attached: "
+    )
+    assert "calls them worker-1, worker-2, worker-3 and 2 more; have them called as the nodes are" in told
+    unread = Seen(Store(Policy()), (), Seconds(0.0), {"Node": "forbidden"})
+    assert list(status.troubles(unread, found)) == ["the API server does not show every Node: forbidden"]
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import FINALIZER, ComposabilityRequest, ComposableResource, ResourceState
 from jackfield.model.fabric import FabricDevice, Inventory, Machine
 from jackfield.model.meta import Object
-from jackfield.model.names import FabricName, PhysicalID, Seconds
+from jackfield.model.names import FabricName, NodeName, PhysicalID, Seconds
 from jackfield.model.node import Node
 from jackfield.model.pod import PodCondition, PodStatus
 from jackfield.testing.builders import (
@@ -210,3 +210,19 @@ def test_a_clock_that_is_behind_makes_no_negative_age() -> None:
 
 def test_a_machine_that_is_no_node_of_this_cluster_is_not_shown() -> None:
     assert not seen().nodes
+
+
+@pytest.mark.parametrize(
+    ("objects", "shown", "unknown"),
+    [
+        ((node(),), STAGE, ()),
+        ((node("other"),), STAGE, (NODE,)),
+        ((node("other"),), inventory(machines=()), ()),
+        ((node(),), inventory(machines=(Machine(NODE), Machine(NodeName("elsewhere")))), ()),
+    ],
+    ids=["a node", "under another name", "no machines at all", "one of another cluster beside ours"],
+)
+def test_machines_are_told_of_if_none_is_a_node(
+    objects: tuple[Object, ...], shown: Inventory, unknown: tuple[str, ...]
+) -> None:
+    assert seen(*objects, shown=shown).fabrics[0].unknown == unknown
