@@ -94,8 +94,8 @@ def _fabric_troubles(fabric: FabricLine, *, nodes_read: bool) -> Iterator[str]:
     if fabric.unknown and nodes_read:
         yield (
             f"no machine of fabric {fabric.name} is a node of this cluster, so nothing can be attached: its manager "
-            f"calls them {_few(fabric.unknown)}; have them called as the nodes are (kubectl get nodes), at the manager, "
-            "or by the option machines where its adapter has one"
+            f"calls them {_few(fabric.unknown)}; have them called as the nodes are (kubectl get nodes), there, or by "
+            "the option machines where its adapter has one"
         )
 
 
