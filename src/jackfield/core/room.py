@@ -112,15 +112,23 @@ def present(view: View, node: NodeName) -> tuple[ComposableResource, ...]:
 
 
 def strangers(view: View, node: NodeName) -> int:
-    """Return how many devices stand on the node that are not ours; they take room all the same."""
-    return sum(not one.ours and not booked(view, node, one) for one in view.attached(node))
+    """Return how many devices take room on the node though no resource there says so: others', or lost by another node.
+
+    A device of ours in nobody's books is none: it fills the next slot that is asked for, or is returned.
+    """
+    here = [(one, _resource_with(view, node, one)) for one in view.attached(node)]
+    return sum(not one.ours if resource is None else resource.node != node for one, resource in here)
 
 
 def booked(view: View, node: NodeName, device: FabricDevice) -> bool:
     """Return whether a resource for this very node has the device; one for another node has lost it."""
-    fabric = view.fabric_of(node)
-    resource = view.resource_with(fabric, device.id) if fabric is not None else None
+    resource = _resource_with(view, node, device)
     return resource is not None and resource.node == node
+
+
+def _resource_with(view: View, node: NodeName, device: FabricDevice) -> ComposableResource | None:
+    fabric = view.fabric_of(node)
+    return view.resource_with(fabric, device.id) if fabric is not None else None
 
 
 def failures(view: View, device: DeviceID, claim: ResourceClaim) -> tuple[Failure, ...]:

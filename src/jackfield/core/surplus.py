@@ -50,10 +50,24 @@ def adopt(view: View, node: NodeName, policy: Policy, now: Seconds) -> Plan:
             again_at = min(again_at, settled_at)
             continue
         name = _name(view, inventory, model, device, taken)
-        if name is not None:
-            taken.append(name)
-            puts.append(_resource(name, node, model, device, policy))
+        if name is None:
+            continue
+        forgiven_at = _forgiven_at(view, node, name, policy)
+        if now < forgiven_at:
+            again_at = min(again_at, forgiven_at)
+            continue
+        taken.append(name)
+        puts.append(_resource(name, node, model, device, policy))
     return Plan(tuple(puts), again_at=again_at)
+
+
+def _forgiven_at(view: View, node: NodeName, name: DeviceID, policy: Policy) -> Seconds:
+    """Until when a device is left alone that was taken into the books before, and turned out not to be there.
+
+    A manager that shows an old listing shows what it has long taken back: its order is closed, and the resource goes.
+    """
+    failures = (one.at for one in view.failures_on(node) if one.device == name)
+    return Seconds(max(failures, default=float("-inf")) + policy.blame_seconds)
 
 
 def settles(inventory: Inventory, machine: Machine, device: FabricDevice) -> Seconds:

@@ -422,6 +422,8 @@ def test_a_change_wakes_the_nodes_it_is_about(delta: Delta, nodes: str) -> None:
         ((resource("a100-9", physical="9"),), showing(inventory(), FOREIGN), 0),
         ((resource("a100-9", physical="9", on="n2"),), showing(inventory(), FOREIGN), 1),
         ((resource("a100-9", physical="9"),), showing(inventory(machines=[]), FOREIGN), 1),
+        ((resource("a100-9", physical="9"),), showing(inventory(), OURS), 0),
+        ((resource("a100-9", physical="9", on="n2"),), showing(inventory(), OURS), 1),
     ],
 )
 def test_what_is_not_ours_takes_room_unless_the_books_have_it_on_this_very_node(

@@ -25,6 +25,7 @@ from jackfield.testing.builders import (
     NOW,
     claim,
     inventory,
+    node,
     policy,
     request,
     resource,
@@ -75,6 +76,17 @@ def test_what_was_detached_a_moment_ago_and_is_still_shown_is_not_put_into_the_b
     view.ask(FABRIC, NOW)
     view.see(STAGE)
     assert names(surplus.adopt(view, NODE, policy(), NOW)) == "a100-9.rack-a"
+
+
+def test_what_turned_out_not_to_be_there_is_left_alone_for_a_while() -> None:
+    """A manager that shows an old listing goes on showing what it has taken back."""
+    blame = policy().blame_seconds
+    for ago, name in ((1.0, ""), (blame - 1.0, ""), (blame, "a100-9.rack-a")):
+        failed = node(failures={"a100-9": NOW - ago})
+        plan = adopted(failed)
+        assert names(plan) == name
+        assert plan.again_at == (NEVER if name else NOW - ago + blame)
+    assert names(adopted(node(failures={"a100-8": NOW - 1}))) == "a100-9.rack-a"
 
 
 def test_what_another_process_detached_is_not_put_into_the_books_by_an_old_inventory() -> None:

@@ -21,8 +21,8 @@ TROUBLES_MIN, TROUBLES_MAX = 10, 16
 
 AnyHardship = trouble.AnyTrouble
 TROUBLES: Final = AnyHardship.__args__
-UNDRAWN: Final = (trouble.Calm, trouble.Outdate)
-"""What comes at the end, and what is not settled yet (`docs/torture.md`)."""
+UNDRAWN: Final = (trouble.Calm,)
+"""What comes at the end."""
 REPLICAS: Final = ("replica-0", "replica-1")
 OUR_PROGRAMS: Final = (*REPLICAS, "jackfield-node")
 # Of a vendor's device only claims say that it is in use, and who has not heard of them for long pulls it.
@@ -237,6 +237,10 @@ def _discard(dice: random.Random, stage: Stage, at: float) -> AnyHardship:
     return trouble.Discard(at=at, node=dice.choice(stage.nodes))
 
 
+def _outdate(dice: random.Random, stage: Stage, at: float) -> AnyHardship:
+    return trouble.Outdate(at=at, fabric=dice.choice(stage.fabrics), seconds=_span(dice))
+
+
 def _dud(dice: random.Random, stage: Stage, at: float) -> AnyHardship:
     fabric, device = dice.choice(stage.devices)
     return trouble.Dud(at=at, fabric=fabric, device=device, seconds=_span(dice))
@@ -290,6 +294,7 @@ TABLE: Final[tuple[tuple[Draw, int], ...]] = (
     (_damage, 3),
     (_replace, 6),
     (_discard, 3),
+    (_outdate, 3),
     (_dud, 3),
     (_swap, 2),
     (_wipe, 3),
