@@ -34,8 +34,8 @@ _ORDER = (
     ResourceState.DETACHING,
     ResourceState.DELETING,
 )
-_HEARD = 5.0
-"""So long after a claim was given a device everybody may be expected to know, who is not cut off."""
+_HEARD = 15.0
+"""So long after a claim was given a device nothing is under way any more that was decided before: a write takes time."""
 
 
 class Moment(msgspec.Struct, frozen=True):

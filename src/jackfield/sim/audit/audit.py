@@ -68,6 +68,8 @@ BY_THE_CLOCK = (
     Checker.GONE_TOO_SOON,
 )
 """What nobody can keep who is shown a wrong time: hold times, and how long a manager has been quiet."""
+HEARSAY = (check.Checker.RETURNED_EARLY, check.Checker.ENTRY_REMOVED)
+"""What is done rightly by all that who does it has heard."""
 IDLE_WRITES_MAX = 30
 """Writes of ours that may change nothing, in a whole play: a manager may give the same reason twice."""
 
@@ -226,7 +228,13 @@ class Audit:
         return early and (fault.object in self._unshown or node in self._unshown)
 
     def _is_unheard(self, fault: check.Fault) -> bool:
-        """Whether a claim is taken back while who does it may not have heard of the pod (rule 17 lets him)."""
+        """Whether a claim is taken back while who does it may not have heard of the pod (rule 17 lets him).
+
+        Likewise what is returned, or listed no more, by who may not have heard that it is in use: what is safe is
+        written by version, and no safety rests on a slice (rules 3 and 13).
+        """
+        if fault.checker in HEARSAY:
+            return ending.is_behind(self._world)
         return fault.checker is check.Checker.TAKEN_BACK and ending.is_stormy(self._world)
 
     def _around(self, new: Object | None) -> list[Object]:

@@ -27,6 +27,8 @@ STILL_SECONDS: Final = Seconds(30.0)
 """What has not changed for so long is known to everybody."""
 IN_VAIN_SECONDS: Final = Seconds(150.0)
 """So long nothing may happen to a device that is waited for and not under way."""
+CATCHING_UP_SECONDS: Final = Seconds(20.0)
+"""How long after it has heard of everything again somebody may still do what he decided before."""
 
 Said = Iterator[tuple[str, str]]
 """What must not be: the checker, and what it is."""
@@ -116,6 +118,12 @@ def is_stormy(world: SimWorld) -> bool:
         for manager in world.hardware.managers.values()
     )
     return ill or rough or broken or not all(_is_led(world, fabric) for fabric in world.hardware.managers)
+
+
+def is_behind(world: SimWorld) -> bool:
+    """Return whether a replica of ours may not have heard of everything, now or when it decided what it does now."""
+    ears = [world.program(one.client.name).weather for one in world.replicas]
+    return any(one.stale or world.clock.now() < one.deaf_until + CATCHING_UP_SECONDS for one in ears)
 
 
 def _is_led(world: SimWorld, fabric: FabricName) -> bool:
