@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 
+from jackfield.controllers.asking import delete, need_current, shown
 from jackfield.controllers.lead import Lead
 from jackfield.controllers.store import Store
 from jackfield.model.claim import ATTEMPTS, ResourceClaim
@@ -86,7 +87,7 @@ from jackfield.model.policy import ADMITTED, READY
 from jackfield.model.slice import ResourceSlice
 from jackfield.model.taint import DeviceTaintRule
 from jackfield.model.view import Delta
-from jackfield.ports import Apply, Changed, Conflict, Gone, Merge, Refused, Retry, Selection, Synced, World
+from jackfield.ports import Apply, Conflict, Gone, Merge, Refused, Retry, Selection, World
 
 CLEARED = "Cleared"
 """The reason of the Event that tells of a claim whose allocation was taken off it."""
@@ -125,7 +126,7 @@ async def act(action: AnyAction, hands: Hands) -> None:  # noqa: C901, PLR0912, 
             meta = {"labels": wish.metadata.labels, "annotations": wish.metadata.annotations}
             await _put(hands, wish, {"metadata": meta, "spec": msgspec.to_builtins(wish.spec)})
         case DeleteRequest():
-            await cluster.delete(ComposabilityRequest, named(action.name), action.version)
+            await delete(cluster, hands.store, hands.told, hands.store.request(action.name), action.version)
         case MarkVictim():
             await _annotate(hands, action.resource, action.version, {DELETE_DEVICE: "true"})
         case RecordClaim():
@@ -141,9 +142,14 @@ async def act(action: AnyAction, hands: Hands) -> None:  # noqa: C901, PLR0912, 
         case ClearClaim():
             await _clear(action, hands)
         case PutResource(resource=new) | PutTaint(rule=new) | AddNode(node=new):
+            if (
+                isinstance(action, PutResource) and action.ask
+            ):  # rules 1 and 21: nobody else may have its device
+                await need_current(cluster, hands.store, hands.told, action.resource.node)
             _know(hands, await cluster.create(new))
         case DeleteResource():
-            await cluster.delete(ComposableResource, named(action.resource), action.version)
+            known = hands.store.resource(action.resource)
+            await delete(cluster, hands.store, hands.told, known, action.version)
         case KeepRequest() | FreeRequest():
             ours = isinstance(action, KeepRequest)
             await _finalizers(hands, ComposabilityRequest, action.request, action.version, ours=ours)
@@ -337,17 +343,15 @@ async def _forget(action: ForgetClaim, hands: Hands) -> None:
 
 
 async def _clear(action: ClearClaim, hands: Hands) -> None:
+    cluster = hands.world.cluster
     if action.ask_pods:
-        async for change in hands.world.cluster.watch(Pod, Selection(namespace=action.claim.namespace)):
-            if isinstance(change, Synced):
-                break
-            if isinstance(change, Changed):
-                _know(hands, change.object)
+        async for one in shown(cluster, Pod, Selection(namespace=action.claim.namespace)):
+            _know(hands, one)
         if hands.store.pods_using(action.claim):
             raise Conflict(f"a pod uses claim {action.claim} after all")
     nothing = {"allocation": None, "reservedFor": None, "devices": None}
     patch = Merge(ResourceClaim, action.claim, action.version, {"status": nothing}, status=True)
-    claim = await hands.world.cluster.write(patch)
+    claim = await cluster.write(patch)
     _know(hands, claim)
     hands.tell(claim, Event(reason=CLEARED, message=f"its devices are free again: {action.because}"))
 

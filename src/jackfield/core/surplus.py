@@ -124,5 +124,5 @@ def _resource(
         else f"somebody else attached {device.id} to {node}, and detachForeign names it"
     )
     return PutResource(
-        phase=Phase.COMPOSED, resource=ComposableResource(metadata=meta, spec=spec), because=because
+        phase=Phase.COMPOSED, resource=ComposableResource(metadata=meta, spec=spec), ask=True, because=because
     )

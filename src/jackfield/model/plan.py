@@ -179,6 +179,8 @@ class PutResource(Action, frozen=True, kw_only=True):
     """Create the resource; that it exists already means: look again (rule 1)."""
 
     resource: ComposableResource
+    ask: bool = False
+    """Whether the API is asked first what is in the books there: a name does not say that nobody has its device."""
 
 
 class DeleteResource(Action, frozen=True, kw_only=True):

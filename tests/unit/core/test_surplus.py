@@ -61,7 +61,7 @@ def test_a_device_in_nobodys_books_gets_a_resource_that_knows_its_order() -> Non
         spec=ComposableResourceSpec("gpu", MODEL, NODE),
     )
     because = "9 is ours, stands on n1, and is in nobody's books"
-    put = PutResource(phase=Phase.COMPOSED, resource=new, because=because)
+    put = PutResource(phase=Phase.COMPOSED, resource=new, ask=True, because=because)
     assert adopted() == Plan((put,))
 
 
