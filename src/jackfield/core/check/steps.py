@@ -35,7 +35,7 @@ _ORDER = (
     ResourceState.DELETING,
 )
 _HEARD = 15.0
-"""So long after a claim was given a device nothing is under way any more that was decided before: a write takes time."""
+"""So long after a claim was given a device nothing is on its way any more that was decided before."""
 
 
 class Moment(msgspec.Struct, frozen=True):
