@@ -100,8 +100,13 @@ def tried(mutant: Mutant, first: int, seeds: int) -> Found:
         seed, end = first, first + seeds
         while seed < end:
             lived = live(copy, mutant.name, seed, end)
-            if lived.words and not live(ROOT / "src", "the code itself", lived.last, lived.last + 1).words:
+            itself = (
+                live(ROOT / "src", "the code itself", lived.last, lived.last + 1) if lived.words else lived
+            )
+            if lived.words and not itself.words:
                 return Found(mutant, lived.last, *read(lived.words), lived.last - first + 1)
+            if itself.words:
+                tell(f"{'no mutant':<28} {lived.last:>8}  {'  '.join(read(itself.words))}")
             seed = lived.last + 1
     return Found(mutant, 0, "", "", seeds)
 
