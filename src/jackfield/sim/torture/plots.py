@@ -92,7 +92,7 @@ def _crowd(cast: Cast) -> Iterator[AnyStep]:
     dice, claim = cast.dice, cast.claim(cast.at)
     yield claim
     for number in range(dice.randint(4, 6)):
-        yield cast.pod(number, cast.when(0.5, 45.0), dice.uniform(5.0, 30.0), claim.name)
+        yield cast.pod(number, cast.when(5.0, 90.0), dice.uniform(5.0, 30.0), claim.name)
     if dice.random() < 0.7:
         for program in REPLICAS:
             yield trouble.Storm(at=cast.at, program=program, mishap=Mishap.SLOW, likely=0.7, seconds=60.0)
