@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -71,9 +71,10 @@ def main() -> int:
     if unknown:
         parser.error(f"there is no mutant {', '.join(sorted(unknown))}; tests/mutants/table.py has them all")
     chosen = [one for one in MUTANTS if not given.names or one.name in given.names]
-    found = []
+    found, last, all_seeds = [], seeds(PAGE), range(given.first, given.first + given.seeds)
     with ThreadPoolExecutor(given.workers) as pool:
-        trials = [pool.submit(tried, one, given.first, given.seeds) for one in chosen]
+        spans = ((range(last.get(one.name, 0), last.get(one.name, -1) + 1), all_seeds) for one in chosen)
+        trials = [pool.submit(tried, *each) for each in zip(chosen, spans, strict=True)]
         for trial in as_completed(trials):
             one = trial.result()
             found.append(one)
@@ -91,19 +92,29 @@ def tell(line: str) -> None:
     sys.stdout.flush()
 
 
-def tried(mutant: Mutant, first: int, seeds: int) -> Found:
+def tried(mutant: Mutant, spans: Iterable[range]) -> Found:
     """Let a mutant live through ordeals until something is seen that the code itself does not show there."""
+    lives = 0
     with tempfile.TemporaryDirectory(prefix="jackfield-mutant-") as folder:
         copy = Path(folder) / "src"
         shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
         apply(mutant, copy)
-        seed, end = first, first + seeds
-        while seed < end:
-            lived = live(copy, mutant.name, seed, end)
-            if lived.words and not live(ROOT / "src", "the code itself", lived.last, lived.last + 1).words:
-                return Found(mutant, lived.last, *read(lived.words), lived.last - first + 1)
-            seed = lived.last + 1
-    return Found(mutant, 0, "", "", seeds)
+        for span in spans:
+            seed = span.start
+            while seed < span.stop:
+                lived = live(copy, mutant.name, seed, span.stop)
+                lives, seed = lives + lived.last - seed + 1, lived.last + 1
+                if lived.words and not is_broken(lived.last):
+                    return Found(mutant, lived.last, *read(lived.words), lives)
+    return Found(mutant, 0, "", "", lives)
+
+
+def is_broken(seed: int) -> bool:
+    """Return whether the code itself shows something at a seed; then it is told."""
+    itself = live(ROOT / "src", "no mutant", seed, seed + 1)
+    if itself.words:
+        tell(f"{'no mutant':<28} {seed:>8}  {'  '.join(read(itself.words))}")
+    return bool(itself.words)
 
 
 def live(source: Path, name: str, first: int, end: int) -> Lived:
@@ -153,6 +164,12 @@ def write(page: Path, found: list[Found]) -> None:
     table, _, after = rest.partition(END)
     known = {line.split("`")[1]: f"{line}\n" for line in table.splitlines() if line.startswith("| `")}
     page.write_text("".join((before, BEGIN, *rows(found, known), END, after)))
+
+
+def seeds(page: Path) -> dict[str, int]:
+    """Return where each mutant was found when it was last tried, as the page says: there it is tried first."""
+    cells = [line.split("|") for line in page.read_text().splitlines() if line.startswith("| `")]
+    return {one[1].split("`")[1]: int(one[3]) for one in cells if one[3].strip().isdecimal()}
 
 
 def rows(found: list[Found], known: Mapping[str, str]) -> Iterator[str]:

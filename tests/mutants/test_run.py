@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mutants.run import BEGIN, END, Found, Lived, apply, live, read, write
+from mutants.run import BEGIN, END, Found, Lived, apply, live, read, seeds, write
 from mutants.table import MUTANTS, Mutant
 
 HEAD = "\n| mutant | what it breaks | found at seed | by |\n|---|---|---|---|\n"
@@ -56,6 +56,11 @@ def test_what_is_known_of_other_mutants_stays_in_their_order_and_of_none_that_is
     there = page(tmp_path, "| `long-gone` (b.py) | … | 1 | `x` |\n", second, first)
     write(there, [FOUND])
     assert there.read_text() == f"before\n{BEGIN}{HEAD}{first}{second}{ROW}\n{END}after\n"
+
+
+def test_a_mutant_is_tried_first_where_it_was_last_found(tmp_path: Path) -> None:
+    survivor = "| `two` (b.py) | … | **survived 500** |  |\n"
+    assert seeds(page(tmp_path, OLD, survivor)) == {"one": 3}
 
 
 @pytest.mark.parametrize(

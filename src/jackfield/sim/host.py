@@ -10,7 +10,7 @@ import msgspec
 
 from jackfield.model.fabric import FabricDevice
 from jackfield.model.names import LONG_AGO, NodeName, PhysicalID, Seconds, Uid
-from jackfield.ports import Clock, Prepared, Refused, Seen
+from jackfield.ports import Clock, Prepared, Refused, Retry, Seen
 from jackfield.sim.chance import Chance, Distribution, Fixed
 from jackfield.sim.loop import world
 from jackfield.sim.pool import Movement
@@ -46,6 +46,8 @@ class SimHost:
         self._in_use: dict[tuple[Uid, PhysicalID], None] = {}  # whatever the checkpoint says
         self.sound = True
         """Whether the checkpoint is whole; who has read one that is not says so once, and writes a new one."""
+        self.scrapped = False
+        """Whether the machine was taken away for good."""
         self.blind_until = LONG_AGO
         """Until then nothing more comes into sight."""
         self.duds: dict[PhysicalID, Seconds] = {}
@@ -127,7 +129,8 @@ class SimHost:
         self._in_use = {key: None for key in self._in_use if key[0] != uid}
 
     def scrap(self) -> None:
-        """Take the machine away for good: nothing on it uses anything any more."""
+        """Take the machine away for good: nothing on it uses anything any more, and nobody on it answers."""
+        self.scrapped = True
         self.stop()
         self._in_use.clear()
         self._prepared.clear()
@@ -166,6 +169,8 @@ class SimHost:
 
     async def release(self, device: PhysicalID, *, force: bool) -> None:
         """Take the device off the bus; it is out of sight until a rescan. Refused while it is prepared."""
+        if self.scrapped:
+            raise Retry(f"machine {self.node} is not there any more")
         holders = [str(one.claim) for one in self._prepared.values() if one.physical == device]
         if holders and not force:
             raise Refused(f"device {device} is prepared for {', '.join(holders)}")

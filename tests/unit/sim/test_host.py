@@ -6,7 +6,7 @@ import pytest
 
 from jackfield.model.fabric import FabricDevice, Machine, Order
 from jackfield.model.names import FabricName, Key, ModelName, NodeName, OrderID, PhysicalID, Seconds, Uid
-from jackfield.ports import Host, Prepared, Refused
+from jackfield.ports import Host, Prepared, Refused, Retry
 from jackfield.sim import clock, loop
 from jackfield.sim.chance import Chance, Fixed
 from jackfield.sim.host import HostSpec, SimHost
@@ -290,5 +290,16 @@ def test_a_device_whose_driver_does_not_start_comes_into_sight_when_it_does() ->
         assert in_sight(host) == [D1]
         await after(11)
         assert in_sight(host) == [D1, D0]
+
+    play(scenario)
+
+
+def test_nobody_lets_a_device_go_on_a_machine_that_was_taken_away() -> None:
+    async def scenario(host: SimHost) -> None:
+        move(host, D0, present=True)
+        await after(3)
+        host.scrap()
+        with pytest.raises(Retry, match="not there any more"):
+            await host.release(D0, force=False)
 
     play(scenario)

@@ -36,6 +36,7 @@ class Stage(msgspec.Struct, frozen=True):
 
     nodes: tuple[NodeName, ...]
     slots_min: int
+    """So many devices a claim may ask for: one, where it could be given models that may not be on one node."""
     fabrics: tuple[FabricName, ...]
     devices: tuple[tuple[FabricName, PhysicalID], ...]
     resources: tuple[str, ...]
@@ -55,7 +56,9 @@ class Stage(msgspec.Struct, frozen=True):
         counts = {one.name: sum(batch.count for batch in one.batches) for one in setting.fabrics}
         return cls(
             nodes=tuple(NodeName(name) for one in setting.nodes if one.fabric for name in one.names()),
-            slots_min=min((_room(setting, one) for one in setting.nodes if one.fabric), default=1),
+            slots_min=1
+            if any(one.cannot_coexist_with for one in setting.policy.models)
+            else min((_room(setting, one) for one in setting.nodes if one.fabric), default=1),
             fabrics=tuple(counts),
             devices=tuple(
                 (fabric, PhysicalID(f"{number:04d}"))

@@ -92,7 +92,7 @@ def _crowd(cast: Cast) -> Iterator[AnyStep]:
     dice, claim = cast.dice, cast.claim(cast.at)
     yield claim
     for number in range(dice.randint(4, 6)):
-        yield cast.pod(number, cast.when(0.5, 45.0), dice.uniform(5.0, 30.0), claim.name)
+        yield cast.pod(number, cast.when(5.0, 90.0), dice.uniform(5.0, 30.0), claim.name)
     if dice.random() < 0.7:
         for program in REPLICAS:
             yield trouble.Storm(at=cast.at, program=program, mishap=Mishap.SLOW, likely=0.7, seconds=60.0)
@@ -195,12 +195,12 @@ def _two_for_one(cast: Cast) -> Iterator[AnyStep]:
 def _deaf_heir(cast: Cast) -> Iterator[AnyStep]:
     """A replica that has not heard of claims for long takes over from one that served them."""
     dice, heir = cast.dice, cast.dice.randint(0, 1)
-    yield trouble.Deafen(at=cast.at, program=REPLICAS[heir], kind="ResourceClaim", seconds=240.0)
+    yield trouble.Deafen(at=cast.at, program=REPLICAS[heir], kind="ResourceClaim", seconds=300.0)
     if dice.random() < 0.7:  # what is prepared is known to be in use by its holder, whatever claims say
-        yield trouble.Storm(at=cast.at, program="kubelet", mishap=Mishap.ERROR, likely=1.0, seconds=220.0)
+        yield trouble.Storm(at=cast.at, program="kubelet", mishap=Mishap.ERROR, likely=1.0, seconds=280.0)
     for number in range(dice.randint(2, 4)):
         yield cast.pod(number, cast.when(1.0, 30.0), dice.uniform(200.0, 300.0))
-    yield trouble.Kill(at=cast.when(60.0, 90.0), replica=1 - heir, effect=dice.random() < 0.5, down=120.0)
+    yield trouble.Kill(at=cast.when(60.0, 90.0), replica=1 - heir, effect=dice.random() < 0.5, down=180.0)
 
 
 def _late_writes(cast: Cast) -> Iterator[AnyStep]:
