@@ -153,6 +153,14 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._tasks_made += 1
         return _Task(coro, self, self._tasks_made, name or f"Task-{self._tasks_made}", context)
 
+    def call_soon(
+        self, callback: Callable[..., object], *args: object, context: Context | None = None
+    ) -> asyncio.Handle:
+        """Call back in the next turn; unlike asyncio's own this looks for no thread and no closed loop."""
+        handle = asyncio.Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
     def call_at(
         self, when: float, callback: Callable[..., object], *args: object, context: Context | None = None
     ) -> asyncio.TimerHandle:
