@@ -7,7 +7,7 @@ import asyncio
 import heapq
 from collections.abc import Hashable
 
-from jackfield.model.names import NEVER, Seconds
+from jackfield.model.names import LONG_AGO, NEVER, Seconds
 from jackfield.ports import Clock
 
 
@@ -66,7 +66,7 @@ class Dirty:
             self.mark(key)
 
     def _ripen(self) -> None:
-        now = self._clock.now()
+        now = self._clock.now() if self._timers else LONG_AGO
         while self._timers and self._timers[0][0] <= now:
             at, _, key = heapq.heappop(self._timers)
             if self._later.get(key) == at:  # else an earlier time took its place

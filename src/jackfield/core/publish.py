@@ -118,6 +118,8 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[SliceKey, ...]:
             return _slice_keys(new, policy, WHOLE_POOL, naming.slice_index(new.metadata.name))
         case ObjectChanged(old=old, new=new):
             touched = tuple(dict.fromkeys((*_devices(view, old), *_devices(view, new))))
+            if not touched:
+                return ()
             bearing = _slices_with(view, policy, (one for one in touched if _bears(view, policy, one, delta)))
             # A device that has vanished leaves its pool when the last to hold it lets go.
             vanished = _slices_with(

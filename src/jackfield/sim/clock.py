@@ -17,7 +17,7 @@ class VirtualClock:
 
     def now(self) -> Seconds:
         """Return the virtual time, in seconds since 1970."""
-        return Seconds(self._loop.time())
+        return self._loop.now
 
     async def sleep(self, duration: Seconds) -> None:
         """Wait; of those who wake at the same moment, who lay down first."""
@@ -26,7 +26,7 @@ class VirtualClock:
             return
         loop = self._loop
         future = loop.create_future()
-        timer = loop.call_at(loop.time() + duration, _wake, future)
+        timer = loop.call_at(loop.now + duration, _wake, future)
         try:
             await future
         finally:
