@@ -6,9 +6,9 @@ what time it is. Runs on any asyncio loop; nothing here waits but a watcher with
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from http import HTTPStatus
+from types import TracebackType
 from typing import TypeVar, cast
 
 import msgspec
@@ -104,7 +104,7 @@ class Feed:
     async def follow(self, selection: Selection, is_dead: Callable[[], bool]) -> AsyncGenerator[Change, None]:
         """Tell all objects selected, then Synced, then every change; over again for whoever falls behind."""
         watcher = Watcher()
-        with _as_port_errors():
+        with _as_port_errors:
             selector = selectors.of(kinds.of(self._kind), selection)
         self._watchers[watcher] = selector
         try:
@@ -160,20 +160,20 @@ class Client:
     async def read(self, kind: type[T], key: Key) -> T:
         """Read the object as it is now."""
         self._count("get", kind)
-        with _as_port_errors():
+        with _as_port_errors:
             return cast("T", self._store.get(kind, key).object)
 
     async def create(self, new: T) -> T:
         """Create the object."""
         self._count("create", type(new))
-        with _as_port_errors():
+        with _as_port_errors:
             stored = self._store.create(type(new), codec.encode(new), Write(manager=self.name))
             return cast("T", stored.object)
 
     async def write(self, patch: Merge | Apply) -> Object:
         """Change the object. An apply takes over what others own, as controllers should."""
         self._count("apply" if isinstance(patch, Apply) else "patch", patch.kind)
-        with _as_port_errors():
+        with _as_port_errors:
             return self._written(patch).object
 
     async def delete(
@@ -181,19 +181,19 @@ class Client:
     ) -> None:
         """Ask for the object's deletion; a kubelet ends a pod with a grace of 0."""
         self._count("delete", kind)
-        with _as_port_errors():
+        with _as_port_errors:
             self._store.delete(kind, key, Precondition(version=version), Deletion(grace_seconds))
 
     async def bind(self, pod: Key, uid: Uid, node: str) -> Object:
         """Bind a pod, as the scheduler's subresource does."""
         self._count("create", Pod)
-        with _as_port_errors():
+        with _as_port_errors:
             return self._store.bind(pod, node, Precondition(uid=uid)).object
 
     async def finalize(self, namespace: Namespace) -> None:
         """Write who still has to agree before a namespace goes, as its subresource does."""
         self._count("update", Namespace)
-        with _as_port_errors():
+        with _as_port_errors:
             self._store.finalize(codec.encode(namespace), Write(manager=self.name))
 
     def _written(self, patch: Merge | Apply) -> Stored:
@@ -278,12 +278,20 @@ def _selected(event: Event, selector: selectors.Selector, change: Change) -> Cha
             return change
 
 
-@contextmanager
-def _as_port_errors() -> Iterator[None]:
-    try:
-        yield
-    except ApiError as error:
-        raise port_error(error) from error
+class _AsPortErrors:
+    """Turns what the store says into the port's words; a class, since it is entered for every call there is."""
+
+    def __enter__(self) -> None:
+        """Let something be tried."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, ApiError):
+            raise port_error(error) from error
+
+
+_as_port_errors = _AsPortErrors()
 
 
 def port_error(error: ApiError) -> PortError:

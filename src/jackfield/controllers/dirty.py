@@ -7,7 +7,7 @@ import asyncio
 import heapq
 from collections.abc import Hashable
 
-from jackfield.model.names import NEVER, Seconds
+from jackfield.model.names import LONG_AGO, NEVER, Seconds
 from jackfield.ports import Clock
 
 
@@ -22,7 +22,7 @@ class Dirty:
         self._later: dict[Hashable, Seconds] = {}
         self._timers: list[tuple[Seconds, int, Hashable]] = []
         self._count = 0
-        self._wake = asyncio.Event()
+        self._sleeper: asyncio.Future[None] | None = None  # whoever waits in `get`
 
     def __len__(self) -> int:
         return len(self._ready) + len(self._busy)
@@ -31,9 +31,9 @@ class Dirty:
         """Have the key looked at as soon as may be."""
         if key in self._busy:
             self._busy[key] = True
-        else:
-            self._ready.setdefault(key, self._clock.now())
-            self._wake.set()
+        elif key not in self._ready:
+            self._ready[key] = self._clock.now()
+            self._wake()
 
     def later(self, key: Hashable, at: Seconds) -> None:
         """Have the key looked at then; an earlier time for the same key wins."""
@@ -42,10 +42,10 @@ class Dirty:
         self._later[key] = at
         self._count += 1
         heapq.heappush(self._timers, (at, self._count, key))
-        self._wake.set()
+        self._wake()
 
     async def get(self) -> Hashable:
-        """Return the next key, which is then under work until `done`."""
+        """Return the next key, which is then under work until `done`. One at a time may wait for it."""
         while True:
             self._ripen()
             if self._ready:
@@ -53,12 +53,7 @@ class Dirty:
                 self._marked[key] = self._ready.pop(key)
                 self._busy[key] = False
                 return key
-            self._wake.clear()
-            try:
-                async with asyncio.timeout(self._next_in()):
-                    await self._wake.wait()
-            except TimeoutError:
-                continue
+            await self._sleep()
 
     def marked(self, key: Hashable) -> Seconds:
         """Return since when a key under work was waiting for it."""
@@ -71,12 +66,28 @@ class Dirty:
             self.mark(key)
 
     def _ripen(self) -> None:
-        now = self._clock.now()
+        now = self._clock.now() if self._timers else LONG_AGO
         while self._timers and self._timers[0][0] <= now:
             at, _, key = heapq.heappop(self._timers)
             if self._later.get(key) == at:  # else an earlier time took its place
                 del self._later[key]
                 self.mark(key)
 
-    def _next_in(self) -> float | None:
-        return max(0.0, self._timers[0][0] - self._clock.now()) if self._timers else None
+    def _wake(self) -> None:
+        if self._sleeper is not None and not self._sleeper.done():
+            self._sleeper.set_result(None)
+
+    async def _sleep(self) -> None:
+        """Wait until something is marked or the next key's time has come: what `asyncio.timeout` does, for less."""
+        loop = asyncio.get_running_loop()
+        self._sleeper = loop.create_future()
+        timer = loop.call_later(self._next_in(), self._wake) if self._timers else None
+        try:
+            await self._sleeper
+        finally:
+            self._sleeper = None
+            if timer is not None:
+                timer.cancel()
+
+    def _next_in(self) -> float:
+        return max(0.0, self._timers[0][0] - self._clock.now())

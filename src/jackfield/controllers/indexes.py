@@ -74,13 +74,7 @@ class Indexes:
         """Take an object out; add the devices to look at again to `touched`."""
         match old:
             case ResourceClaim():
-                self.claims_on.remove(old.node, old.key)
-                self.claims_in.remove(old.metadata.namespace, old.key)
-                for result in old.results:
-                    self.claims_holding.remove(result.id, old.key)
-                    self.claims_at.remove((result.driver, old.node), old.key)
-                    self._touches(result.id, touched)
-                    self._touches_beside(result.driver, old.node, touched)
+                self._take_out_claim(old, touched)
             case Pod():
                 self._take_out_pod(old)
             case ComposableResource():
@@ -148,90 +142,106 @@ class Indexes:
                 touched[resource.device] = None
 
     def _put_in_claim(self, claim: ResourceClaim, touched: dict[DeviceID, None]) -> None:
+        if not claim.results:
+            return
+        key, node = claim.key, claim.node
         if any(READY in result.binding_conditions for result in claim.results):
-            self.claims_on.add(claim.node, claim.key, claim)
-        if claim.results:
-            self.claims_in.add(claim.metadata.namespace, claim.key, claim)
+            self.claims_on.add(node, key, claim)
+        self.claims_in.add(key.namespace, key, claim)
         for result in claim.results:
             if not result.admin_access:
-                self.claims_holding.add(result.id, claim.key, claim)
+                self.claims_holding.add(result.id, key, claim)
                 if READY not in result.binding_conditions:
-                    self.claims_at.add((result.driver, claim.node), claim.key, claim)
+                    self.claims_at.add((result.driver, node), key, claim)
             self._touches(result.id, touched)
-            self._touches_beside(result.driver, claim.node, touched)
+            self._touches_beside(result.driver, node, touched)
+
+    def _take_out_claim(self, claim: ResourceClaim, touched: dict[DeviceID, None]) -> None:
+        key, node = claim.key, claim.node
+        self.claims_on.remove(node, key)
+        self.claims_in.remove(key.namespace, key)
+        for result in claim.results:
+            self.claims_holding.remove(result.id, key)
+            self.claims_at.remove((result.driver, node), key)
+            self._touches(result.id, touched)
+            self._touches_beside(result.driver, node, touched)
 
     def _put_in_pod(self, pod: Pod) -> None:
+        key = pod.key
         if pod.spec.node_name:
-            self.pods_on.add(pod.spec.node_name, pod.key, pod)
+            self.pods_on.add(pod.spec.node_name, key, pod)
         if not pod.finished:
             for name in pod.claim_names:
-                self.pods_using.add(Key(pod.metadata.namespace, name), pod.key, pod)
+                self.pods_using.add(Key(key.namespace, name), key, pod)
             if pod.unschedulable and not pod.spec.node_name and not pod.deleting:
-                self.unschedulable.add(None, pod.key, pod)
+                self.unschedulable.add(None, key, pod)
 
     def _take_out_pod(self, pod: Pod) -> None:
-        self.pods_on.remove(pod.spec.node_name, pod.key)
-        self.unschedulable.remove(None, pod.key)
+        key = pod.key
+        self.pods_on.remove(pod.spec.node_name, key)
+        self.unschedulable.remove(None, key)
         for name in pod.claim_names:
-            self.pods_using.remove(Key(pod.metadata.namespace, name), pod.key)
+            self.pods_using.remove(Key(key.namespace, name), key)
 
     def _put_in_resource(self, resource: ComposableResource, touched: dict[DeviceID, None]) -> None:
-        self.resources_on.add(resource.node, resource.key, resource)
-        self.resources_of.add(resource.request, resource.key, resource)
-        if resource.record is not None:
-            self.recording.add(resource.record.claim, resource.key, resource)
-            self.recorded_in.add(resource.record.claim.namespace, resource.key, resource)
+        key, record = resource.key, resource.record
+        self.resources_on.add(resource.node, key, resource)
+        self.resources_of.add(resource.request, key, resource)
+        if record is not None:
+            self.recording.add(record.claim, key, resource)
+            self.recorded_in.add(record.claim.namespace, key, resource)
         device = resource.device
         if device is None:
-            self.unnamed.add(resource.status.cdi_device_id, resource.key, resource)
+            self.unnamed.add(resource.status.cdi_device_id, key, resource)
             return
-        self.resource_of.add(device, resource.key, resource)
+        self.resource_of.add(device, key, resource)
         touched[device] = None
         fabric = naming.fabric_of(device, self.policy)
         if fabric is not None and resource.status.cdi_device_id:
-            self.resource_with.add((fabric, resource.status.cdi_device_id), resource.key, resource)
+            self.resource_with.add((fabric, resource.status.cdi_device_id), key, resource)
         if resource.status.device_id:
-            self.seen_as.add(resource.status.device_id, resource.key, resource)
+            self.seen_as.add(resource.status.device_id, key, resource)
 
     def _take_out_resource(self, resource: ComposableResource, touched: dict[DeviceID, None]) -> None:
-        self.resources_on.remove(resource.node, resource.key)
-        self.resources_of.remove(resource.request, resource.key)
-        if resource.record is not None:
-            self.recording.remove(resource.record.claim, resource.key)
-            self.recorded_in.remove(resource.record.claim.namespace, resource.key)
+        key, record = resource.key, resource.record
+        self.resources_on.remove(resource.node, key)
+        self.resources_of.remove(resource.request, key)
+        if record is not None:
+            self.recording.remove(record.claim, key)
+            self.recorded_in.remove(record.claim.namespace, key)
         device = resource.device
         if device is None:
-            self.unnamed.remove(resource.status.cdi_device_id, resource.key)
+            self.unnamed.remove(resource.status.cdi_device_id, key)
             return
-        self.resource_of.remove(device, resource.key)
+        self.resource_of.remove(device, key)
         touched[device] = None
         fabric = naming.fabric_of(device, self.policy)
         if fabric is not None:
-            self.resource_with.remove((fabric, resource.status.cdi_device_id), resource.key)
-        self.seen_as.remove(resource.status.device_id, resource.key)
+            self.resource_with.remove((fabric, resource.status.cdi_device_id), key)
+        self.seen_as.remove(resource.status.device_id, key)
 
     def _put_in_slice(self, new: ResourceSlice, touched: dict[DeviceID, None]) -> None:
-        driver, pool = new.spec.driver, new.spec.pool.name
-        self.slices.add((driver, pool), new.key, new)
+        driver, pool, key = new.spec.driver, new.spec.pool.name, new.key
+        self.slices.add((driver, pool), key, new)
         self._touches_beside(driver, new.spec.node_name, touched)
         for device in new.spec.devices:
             name = DeviceID(driver, pool, device.name)
-            self.slice_with.add(name, new.key, new)
+            self.slice_with.add(name, key, new)
             uuid = _uuid(device)
             if uuid:
-                self.published.add(uuid, (name, new.key), name)
+                self.published.add(uuid, (name, key), name)
                 self._touches_behind(uuid, touched)
 
     def _take_out_slice(self, old: ResourceSlice, touched: dict[DeviceID, None]) -> None:
-        driver, pool = old.spec.driver, old.spec.pool.name
-        self.slices.remove((driver, pool), old.key)
+        driver, pool, key = old.spec.driver, old.spec.pool.name, old.key
+        self.slices.remove((driver, pool), key)
         self._touches_beside(driver, old.spec.node_name, touched)
         for device in old.spec.devices:
             name = DeviceID(driver, pool, device.name)
-            self.slice_with.remove(name, old.key)
+            self.slice_with.remove(name, key)
             uuid = _uuid(device)
             if uuid:
-                self.published.remove(uuid, (name, old.key))
+                self.published.remove(uuid, (name, key))
                 self._touches_behind(uuid, touched)
 
 

@@ -128,6 +128,8 @@ class Leases:
         self._sees = True
         """Whether the last look came to an end."""
         self._others: dict[str, Replica] = {}
+        self._living: tuple[str, ...] = (me.name,)
+        """Those of the others and us whose lease had not run out when we last looked."""
         self._leases: dict[str, Lease] = {}
         self._changed = asyncio.Event()
         self._told: tuple[str, ...] = ()
@@ -160,8 +162,12 @@ class Leases:
         """Those among whom the fabrics are divided; none while we may not lead."""
         if not self._from <= self._clock.now() < self._until:
             return ()
-        mine = Replica(self.me.name, self._until)
-        return lead.living((mine, *self._others.values()), self._looked)
+        return self._living
+
+    def _reckon(self) -> None:
+        """Find out anew who is alive; to be asked for every key it is worth keeping."""
+        mine = Replica(self.me.name, NEVER)
+        self._living = lead.living((mine, *self._others.values()), self._looked)
 
     # --- keeping the lease
 
@@ -319,6 +325,7 @@ class Leases:
         self._others = {
             name: one for name, one in self._others.items() if name in self._leases or one.until > began
         }
+        self._reckon()
 
     async def _watch(self) -> None:
         while True:
@@ -353,6 +360,7 @@ class Leases:
         if known is None or known.metadata.resource_version != found.metadata.resource_version:
             self._leases[name] = found
             self._others[name] = Replica(name, Seconds(self._clock.now() + self._span(found)))
+            self._reckon()
 
     def _part(self, gone: Object) -> None:
         """Take somebody to lead no more, unless the name has come back meanwhile."""
@@ -360,6 +368,7 @@ class Leases:
         if known is None or known.metadata.uid == gone.metadata.uid:
             self._leases.pop(gone.metadata.name, None)
             self._others.pop(gone.metadata.name, None)
+            self._reckon()
 
     def _span(self, lease: Lease) -> Seconds:
         return Seconds(float(lease.spec.lease_duration_seconds or self._duration))

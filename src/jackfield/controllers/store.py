@@ -108,15 +108,15 @@ class Store:
 
     def put(self, new: Object) -> tuple[Delta, ...]:
         """Take an object as it is now; an older version than the known one is passed over."""
-        kind = type(new)
+        kind, key = type(new), new.key
         known = self._objects.setdefault(kind, {})
-        old = known.get(new.key)
+        old = known.get(key)
         version = _version(new)
         if old is not None and version <= _version(old):
             return ()
-        if version <= self._gone.get((kind, new.key), -1):
+        if version <= self._gone.get((kind, key), -1):
             return ()
-        known[new.key] = new
+        known[key] = new
         return self._reindex(old, new)
 
     def remove(self, gone: Object) -> tuple[Delta, ...]:
@@ -270,10 +270,13 @@ class Store:
         return self._get(DeviceTaintRule, named(name))
 
     def published(self, uuid: str) -> tuple[DeviceID, ...]:
-        return tuple(dict.fromkeys(self._by.published.get(uuid)))
+        return tuple(dict.fromkeys(self._by.published.get(uuid))) if uuid else ()
 
     def unshown(self, driver: str, node: NodeName) -> tuple[DeviceID, ...]:
-        given = (result.id for claim in self._by.claims_at.get((driver, node)) for result in claim.results)
+        claims = self._by.claims_at.get((driver, node))
+        if not claims:
+            return ()
+        given = (result.id for claim in claims for result in claim.results)
         there = dict.fromkeys(one for one in given if one.driver == driver)
         return tuple(one for one in there if not self._by.slice_with.count(one))
 

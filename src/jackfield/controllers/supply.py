@@ -7,6 +7,7 @@ from bisect import bisect_left, insort
 from heapq import nsmallest
 from itertools import count, islice
 from statistics import median
+from typing import NamedTuple, TypeVar
 
 from jackfield.controllers.absent import Absent
 from jackfield.controllers.index import Index
@@ -22,6 +23,15 @@ _MEASURED_MAX = 32
 _UNDER_WAY = (ResourceState.NEW, ResourceState.ATTACHING, ResourceState.DETACHING, ResourceState.DELETING)
 
 Kind = tuple[FabricName, ModelName]
+K = TypeVar("K", Kind, FabricName)
+
+
+class _Place(NamedTuple):
+    """Where a resource is in the indexes."""
+
+    fabric: FabricName
+    kind: Kind
+    took: tuple[Seconds, str, float] | None
 
 
 class Supply:
@@ -37,6 +47,8 @@ class Supply:
             Index()
         )
         self.places: dict[tuple[FabricName, PhysicalID], FabricDevice] = {}
+        self._placed: dict[str, _Place] = {}
+        """Where in the next three each resource is, by name."""
         self.under_way: Index[FabricName, str, ComposableResource] = Index()
         self.idle: Index[Kind, str, ComposableResource] = Index(
             lambda one: (one.last_used, one.metadata.name)
@@ -49,6 +61,8 @@ class Supply:
         self._taken: dict[Kind, dict[DeviceID, None]] = {}
         self._took: dict[FabricName, list[tuple[Seconds, str, float]]] = {}
         """How long the devices that stand took to attach, by when they were seen."""
+        self._attach_seconds: dict[FabricName, Seconds] = {}
+        """Their median, for as long as none joins or leaves them."""
         self._told: dict[Kind, tuple[bool, bool, bool]] = {}
         self.absent = Absent()
 
@@ -107,8 +121,13 @@ class Supply:
 
     def attach_seconds(self, fabric: FabricName) -> Seconds:
         """Return how long an attach takes, as measured."""
-        took = [one for _, _, one in self._took.get(fabric, ())[-_MEASURED_MAX:]]
-        return Seconds(median(took)) if took else self.policy.attach_seconds
+        known = self._attach_seconds.get(fabric)
+        if known is None:
+            took = [one for _, _, one in self._took.get(fabric, ())[-_MEASURED_MAX:]]
+            if not took:
+                return self.policy.attach_seconds
+            known = self._attach_seconds[fabric] = Seconds(median(took))
+        return known
 
     # --- writing
 
@@ -152,12 +171,12 @@ class Supply:
         free = (
             physical is not None and not physical.node and physical.healthy and not held and resource is None
         )
-        _put(self._free.setdefault(kind, {}), name, there=free)
-        _put(self._taken.setdefault(kind, {}), name, there=held or resource is not None)
+        _put(self._free, kind, name, there=free)
+        _put(self._taken, kind, name, there=held or resource is not None)
         coming = resource is not None and not self._arrived(fabric, resource)
-        _put(self._spoken_for.setdefault(kind, {}), name, there=coming if resource else held)
-        _put(self._ordered.setdefault(fabric, {}), name, there=resource is not None and _is_order(resource))
-        _put(self._unordered.setdefault(fabric, {}), name, there=queued and resource is None)
+        _put(self._spoken_for, kind, name, there=coming if resource else held)
+        _put(self._ordered, fabric, name, there=resource is not None and _is_order(resource))
+        _put(self._unordered, fabric, name, there=queued and resource is None)
 
     def place(self, resource: ComposableResource, *, held: bool) -> None:
         """Index a resource by what it is doing; `held` says whether a claim has its device."""
@@ -169,8 +188,10 @@ class Supply:
         self.displace(resource)
         key, kind = resource.metadata.name, (fabric, model.cdi_model_name)
         took = _took(resource)
+        self._placed[key] = _Place(fabric, kind, took)
         if took is not None:
             insort(self._took.setdefault(fabric, []), took)
+            self._attach_seconds.pop(fabric, None)
         if resource.state in _UNDER_WAY:
             self.under_way.add(fabric, key, resource)
         elif not model.binds and resource.record is not None:
@@ -180,19 +201,17 @@ class Supply:
 
     def displace(self, resource: ComposableResource) -> None:
         """Take a resource out of the indexes."""
-        name = resource.device
-        fabric = naming.fabric_of(name, self.policy) if name else None
-        model = naming.model_of(name, self.policy) if name else None
-        if fabric is None or model is None:
+        key = resource.metadata.name
+        place = self._placed.pop(key, None)
+        if place is None:
             return
-        key, kind = resource.metadata.name, (fabric, model.cdi_model_name)
-        took, known = _took(resource), self._took.get(fabric, [])
-        place = bisect_left(known, took) if took is not None else len(known)
-        if place < len(known) and known[place] == took:
-            del known[place]
-        self.under_way.remove(fabric, key)
-        self.handing_over.remove(kind, key)
-        self.idle.remove(kind, key)
+        if place.took is not None:
+            known = self._took[place.fabric]
+            del known[bisect_left(known, place.took)]
+            self._attach_seconds.pop(place.fabric, None)
+        self.under_way.remove(place.fabric, key)
+        self.handing_over.remove(place.kind, key)
+        self.idle.remove(place.kind, key)
 
     def flips(self, fabric: FabricName) -> tuple[SupplyChanged, ...]:
         """Return the models of a fabric that ran out, came back, closed or opened since last asked."""
@@ -281,11 +300,11 @@ class Supply:
         return there.order in {"", resource.order}  # else it went, and came back for somebody else
 
 
-def _put(names: dict[DeviceID, None], name: DeviceID, *, there: bool) -> None:
+def _put(index: dict[K, dict[DeviceID, None]], key: K, name: DeviceID, *, there: bool) -> None:
     if there:
-        names[name] = None
-    else:
-        names.pop(name, None)
+        index.setdefault(key, {})[name] = None
+    elif key in index:
+        index[key].pop(name, None)
 
 
 def _is_order(resource: ComposableResource) -> bool:

@@ -63,16 +63,15 @@ def decide(view: View, name: str, policy: Policy, now: Seconds) -> Plan:
 def wakes(view: View, policy: Policy, delta: Delta) -> tuple[str, ...]:
     """Return the resources that a change is about."""
     del policy
-    names: dict[str, None] = {}
     match delta:
         case InventoryChanged(nodes=nodes):
-            names |= {one.metadata.name: None for node in nodes for one in view.resources_on(node)}
+            return tuple(
+                dict.fromkeys(one.metadata.name for node in nodes for one in view.resources_on(node))
+            )
         case ObjectChanged(old=old, new=new):
-            for one in (old, new):
-                names |= dict.fromkeys(_resources(view, one))
+            return tuple(dict.fromkeys((*_resources(view, old), *_resources(view, new))))
         case _:
-            pass
-    return tuple(names)
+            return ()
 
 
 def _resources(view: View, one: object) -> tuple[str, ...]:

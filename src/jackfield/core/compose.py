@@ -82,12 +82,10 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[str, ...]:
     """Return the requests that a change is about."""
     match delta:
         case ObjectChanged(old=old, new=new):
-            names: dict[str, None] = {}
-            for one in (old, new):
-                names |= dict.fromkeys(_requests(view, policy, one))
+            names = (*_requests(view, policy, old), *_requests(view, policy, new))
             if _makes_room(view, policy, delta):
-                names |= dict.fromkeys(_short(view, policy))
-            return tuple(name for name in names if name)
+                names = (*names, *_short(view, policy))
+            return tuple(name for name in dict.fromkeys(names) if name) if names else ()
         case InventoryChanged(nodes=nodes, devices=devices):
             wanting = ((device, claim) for device in devices for claim in view.claims_holding(device))
             found = ((naming.model_of(device, policy), claim.node) for device, claim in wanting)

@@ -134,7 +134,7 @@ def _least(site: Site, model: DeviceModel) -> int:
 
 
 def _picked(site: Site, model: DeviceModel, count: int) -> tuple[DeviceID, ...]:
-    fabric = site.view.fabric_of(site.node)
+    fabric = site.view.fabric_of(site.node) if count else None
     return site.view.free_devices(fabric, model.cdi_model_name, count) if fabric is not None else ()
 
 

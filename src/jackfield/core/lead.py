@@ -31,12 +31,12 @@ def living(replicas: tuple[Replica, ...], now: Seconds) -> tuple[str, ...]:
     return tuple(sorted(one.name for one in replicas if now < one.until))
 
 
+@lru_cache(maxsize=4096)  # asked for every key that is looked at, of few fabrics and replicas
 def leader(fabric: FabricName, names: tuple[str, ...]) -> str:
     """Return who leads a fabric: the highest score wins, so that one who leaves moves only what it led."""
     return max(names, key=lambda name: (_score(fabric, name), name), default="")
 
 
-@lru_cache(maxsize=4096)  # asked for every key that is looked at, of few fabrics and replicas
 def _score(fabric: FabricName, name: str) -> bytes:
     return hashlib.sha256(f"{fabric}\n{name}".encode()).digest()
 

@@ -118,12 +118,13 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[SliceKey, ...]:
             return _slice_keys(new, policy, WHOLE_POOL, naming.slice_index(new.metadata.name))
         case ObjectChanged(old=old, new=new):
             touched = tuple(dict.fromkeys((*_devices(view, old), *_devices(view, new))))
+            if not touched:
+                return ()
             bearing = _slices_with(view, policy, (one for one in touched if _bears(view, policy, one, delta)))
             # A device that has vanished leaves its pool when the last to hold it lets go.
-            vanished = _slices_with(
-                view, policy, (one for one in touched if room.vanished(view, one, policy))
-            )
-            leaving = (msgspec.structs.replace(key, index=WHOLE_POOL) for key in vanished)
+            vanished = (one for one in touched if room.vanished(view, one, policy))
+            pools = _slices_with(view, policy, vanished)
+            leaving = (msgspec.structs.replace(key, index=WHOLE_POOL) for key in pools)
             return tuple(dict.fromkeys((*leaving, *bearing)))
         case FactsChanged():
             return ()

@@ -57,10 +57,8 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[NodeName, ...]:
             silent = seconds(old.spec.renew_time) + policy.heartbeat_seconds
             return _nodes_of(view, new) if seconds(new.spec.renew_time) > silent else ()
         case ObjectChanged(old=old, new=new):
-            names: dict[NodeName, None] = {}
-            for one in (old, new):
-                names |= dict.fromkeys(_nodes_of(view, one))
-            return tuple(name for name in names if name)
+            names = dict.fromkeys((*_nodes_of(view, old), *_nodes_of(view, new)))
+            return tuple(name for name in names if name) if names else ()
         case _:
             return ()
 
@@ -195,20 +193,24 @@ def drivers_names(view: View, resource: ComposableResource) -> tuple[DeviceID, .
     A kubelet that starts, or that has missed the driver for a while, deletes the driver's slices, while pods go on
     using what was in them. Then any device may be meant that a claim has there and that nobody shows.
     """
-    names = view.published(resource.status.device_id)
-    if resource.device is None or shown(view, resource):
+    names, device = view.published(resource.status.device_id), resource.device
+    if device is None or _shown(view, resource, names):
         return names
-    return (*names, *view.unshown(resource.device.driver, resource.node))
+    return (*names, *view.unshown(device.driver, resource.node))
 
 
 def shown(view: View, resource: ComposableResource) -> bool:
     """Return whether a driver on the resource's own node publishes its device."""
-    slices = (view.slice_with(name) for name in view.published(resource.status.device_id))
-    # Until its driver looks again, the node that it came from may still publish it.
-    return any(one is not None and one.spec.node_name == resource.node for one in slices)
+    return _shown(view, resource, view.published(resource.status.device_id))
 
 
 # --- inside
+
+
+def _shown(view: View, resource: ComposableResource, names: tuple[DeviceID, ...]) -> bool:
+    slices = (view.slice_with(name) for name in names)
+    # Until its driver looks again, the node that it came from may still publish it.
+    return any(one is not None and one.spec.node_name == resource.node for one in slices)
 
 
 def _unheard(view: View, node: Node, policy: Policy) -> bool:

@@ -60,11 +60,10 @@ def decide(view: View, node: NodeName, policy: Policy, now: Seconds) -> Plan:
 
 def wakes(view: View, policy: Policy, delta: Delta) -> tuple[NodeName, ...]:
     """Return the nodes whose claims or devices a change is about."""
-    nodes = dict.fromkeys(room.wakes(view, policy, delta))
+    nodes = room.wakes(view, policy, delta)
     if isinstance(delta, ObjectChanged):
-        for one in (delta.old, delta.new):
-            nodes |= dict.fromkeys(_also(view, policy, one))
-    return tuple(node for node in nodes if node)
+        nodes = (*nodes, *_also(view, policy, delta.old), *_also(view, policy, delta.new))
+    return tuple(node for node in dict.fromkeys(nodes) if node) if nodes else ()
 
 
 def _also(view: View, policy: Policy, one: object) -> Iterable[NodeName]:

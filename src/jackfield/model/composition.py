@@ -240,11 +240,8 @@ class ComposableResource(Object, frozen=True, gc=False, kw_only=True):
     @property
     def record(self) -> Record | None:
         """The claim it serves, or None."""
-        parts = self.metadata.annotations.get(CLAIM, "").split("/")
-        if len(parts) != len(("namespace", "name", "uid", "version")):
-            return None
-        namespace, name, uid, version = parts
-        return Record(Key(namespace, name), Uid(uid), Version(version))
+        text = self.metadata.annotations.get(CLAIM, "")
+        return _record(text) if text else None
 
     @property
     def holder(self) -> Uid:
@@ -291,6 +288,16 @@ def device_id(text: str) -> DeviceID | None:
     driver, _, rest = text.partition("/")
     pool, _, device = rest.rpartition("/")
     return DeviceID(driver, pool, device) if driver and pool and device else None
+
+
+@lru_cache(maxsize=65_536)  # likewise its claim
+def _record(text: str) -> Record | None:
+    """Return the record that `namespace/name/uid/version` spells, or None."""
+    parts = text.split("/")
+    if len(parts) != len(("namespace", "name", "uid", "version")):
+        return None
+    namespace, name, uid, version = parts
+    return Record(Key(namespace, name), Uid(uid), Version(version))
 
 
 def spelt(wanted: tuple[Wanted, ...]) -> str:

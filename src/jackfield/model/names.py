@@ -4,6 +4,7 @@ Knows how names are spelt and joined. Must not know what they stand for.
 """
 
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import NewType
 
 import msgspec
@@ -59,14 +60,20 @@ def named(name: str) -> Key:
 
 def rfc3339(at: Seconds) -> Time:
     """Return the point in time as Kubernetes writes it, to the second."""
-    return Time(datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+    return _spelt(at, "seconds")
 
 
 def rfc3339_micro(at: Seconds) -> Time:
     """Return the point in time as Kubernetes' MicroTime writes it."""
-    return Time(datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"))
+    return _spelt(at, "microseconds")
 
 
+def _spelt(at: Seconds, precision: str) -> Time:
+    """Spell a point in time, in the way that takes half as long as `strftime`."""
+    return Time(datetime.fromtimestamp(at, UTC).isoformat(timespec=precision).removesuffix("+00:00") + "Z")
+
+
+@lru_cache(maxsize=4096)  # the same few are asked for in every decision
 def seconds(time: Time) -> Seconds:
     """Return the point in time as a number; an empty one lies before all others."""
     if not time:

@@ -17,11 +17,25 @@ class VirtualClock:
 
     def now(self) -> Seconds:
         """Return the virtual time, in seconds since 1970."""
-        return Seconds(self._loop.time())
+        return self._loop.now
 
     async def sleep(self, duration: Seconds) -> None:
         """Wait; of those who wake at the same moment, who lay down first."""
-        await asyncio.sleep(duration)  # noqa: TID251 - this is the clock that all others ask
+        if duration <= 0.0:
+            await asyncio.sleep(0.0)  # noqa: TID251 - this is the clock that all others ask
+            return
+        loop = self._loop
+        future = loop.create_future()
+        timer = loop.call_at(loop.now + duration, _wake, future)
+        try:
+            await future
+        finally:
+            timer.cancel()
+
+
+def _wake(sleeper: "asyncio.Future[None]") -> None:
+    if not sleeper.done():
+        sleeper.set_result(None)
 
 
 def running() -> VirtualClock:

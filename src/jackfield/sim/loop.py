@@ -64,7 +64,8 @@ class Process:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._held: list[asyncio.Handle] | None = None
+        self.held: list[asyncio.Handle] | None = None
+        """What it would have done while it stands still; None while it runs."""
         self._context = copy_context()
         self._context.run(PROCESS.set, self)
 
@@ -75,25 +76,18 @@ class Process:
     @property
     def stopped(self) -> bool:
         """Whether it stands still."""
-        return self._held is not None
+        return self.held is not None
 
     def stop(self) -> None:
         """Let nothing of it run; what it would have done is kept."""
-        if self._held is None:
-            self._held = []
+        if self.held is None:
+            self.held = []
 
     def go_on(self) -> None:
         """Let it go on where it stood: all that happened meanwhile, it hears of now."""
-        held, self._held = self._held, None
+        held, self.held = self.held, None
         for handle in held or ():
             _ready_again(handle)
-
-    def holds(self, handle: asyncio.Handle) -> bool:
-        """Keep a callback back if the process stands still; return whether it does."""
-        if self._held is None:
-            return False
-        self._held.append(handle)
-        return True
 
 
 PROCESS: ContextVar[Process | None] = ContextVar("process", default=None)
@@ -118,7 +112,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def __init__(self, start: Seconds = START) -> None:
         super().__init__()
-        self._now = float(start)
+        self.now = start
+        """The virtual time, in seconds since 1970."""
         self._thread = threading.get_ident()
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []  # those of the future only
         self._timers_made = 0
@@ -133,7 +128,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def time(self) -> float:
         """Return the virtual time, in seconds since 1970."""
-        return self._now
+        return self.now
 
     @property
     def timers(self) -> int:
@@ -153,12 +148,20 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._tasks_made += 1
         return _Task(coro, self, self._tasks_made, name or f"Task-{self._tasks_made}", context)
 
+    def call_soon(
+        self, callback: Callable[..., object], *args: object, context: Context | None = None
+    ) -> asyncio.Handle:
+        """Call back in the next turn; unlike asyncio's own this looks for no thread and no closed loop."""
+        handle = asyncio.Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
     def call_at(
         self, when: float, callback: Callable[..., object], *args: object, context: Context | None = None
     ) -> asyncio.TimerHandle:
         """Call back at that time; those of the same moment in the order in which they were asked for."""
         timer = asyncio.TimerHandle(when, callback, args, self, context)
-        if when <= self._now:
+        if when <= self.now:
             self._ready.append(timer)
         else:
             self._timers_made += 1
@@ -167,7 +170,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
         """Sweep the heap now and then: time-outs that were not needed would fill it."""
-        self._timers_cancelled += handle.when() > self._now
+        self._timers_cancelled += handle.when() > self.now
         if self._timers_cancelled > max(CANCELLED_MAX, len(self._timers) // 2):
             self._timers = [entry for entry in self._timers if not entry[2].cancelled()]
             heapq.heapify(self._timers)
@@ -208,13 +211,16 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._turns += 1
         if self._turns > TURNS_MAX:
             raise SpinningError(f"{TURNS_MAX} turns without time passing{self._waiting()}")
+        popleft = self._ready.popleft
         for _ in range(len(self._ready)):
-            handle = self._ready.popleft()
+            handle = popleft()
             if handle._cancelled:  # noqa: SLF001 - asked for every callback there is
                 continue
             process = handle._context.get(PROCESS)  # type: ignore[attr-defined]  # noqa: SLF001 - nobody else knows
-            if process is None or not process.holds(handle):
+            if process is None or process.held is None:
                 handle._run()  # noqa: SLF001 - the one way to run a handle
+            else:
+                process.held.append(handle)
         if self._error is not None:
             error, self._error = self._error, None
             raise error
@@ -227,9 +233,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
             self._timers_cancelled -= 1
         if not self._timers or self._timers[0][0] == inf:
             raise StalledError(f"nothing will ever happen{self._waiting()}")
-        self._now = self._timers[0][0]
+        self.now = Seconds(self._timers[0][0])
         self._turns = 0
-        while self._timers and self._timers[0][0] <= self._now:
+        while self._timers and self._timers[0][0] <= self.now:
             timer = heapq.heappop(self._timers)[2]
             self._timers_cancelled -= timer.cancelled()
             self._ready.append(timer)
