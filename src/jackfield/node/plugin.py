@@ -198,6 +198,7 @@ class NodePlugin:
     def _written(self, note: Callable[[str], None], done: Done) -> None:
         self._metrics.checkpoint_written(done.writes, done.seconds)
         self._tell(note, self._store.findings())
+        self._tell_health()
 
     async def _describe(self) -> None:
         """Have NVIDIA's tool describe the GPUs there are, whenever others are."""
