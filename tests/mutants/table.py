@@ -67,11 +67,11 @@ MUTANTS = (
     ),
     Mutant(
         "visible-on-any-version",
-        "controllers/act.py",
+        "controllers/writing.py",
         '    body = {**status, "conditions": [msgspec.to_builtins(one) for one in conditions]}\n'
-        "    await _status(hands, action.resource, action.version, body)",
+        "    await put_status(hands, action.resource, action.version, body)",
         '    body = {**status, "conditions": [msgspec.to_builtins(one) for one in conditions]}\n'
-        "    await _status(hands, action.resource, _ANY, body)",
+        "    await put_status(hands, action.resource, ANY, body)",
         "V7, rule 6: what a node says is written on whatever bears the name by now",
     ),
     Mutant(

@@ -3,17 +3,13 @@
 A watch may be behind, and a first list old. Knows how a list is asked for. Must not know what is done with it.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
-from jackfield.controllers.store import Store
+from jackfield.controllers.writing import Hands
 from jackfield.model.composition import ComposableResource
 from jackfield.model.meta import Object
 from jackfield.model.names import NodeName, Version
-from jackfield.model.view import Delta
 from jackfield.ports import Changed, Cluster, Conflict, Gone, Selection, Synced
-
-Told = Callable[[tuple[Delta, ...]], None]
-"""Hears of every change that an answer brought."""
 
 
 async def shown(cluster: Cluster, kind: type[Object], selection: Selection) -> AsyncIterator[Object]:
@@ -25,23 +21,23 @@ async def shown(cluster: Cluster, kind: type[Object], selection: Selection) -> A
             yield change.object
 
 
-async def need_current(cluster: Cluster, store: Store, told: Told, node: NodeName) -> None:
+async def need_current(hands: Hands, node: NodeName) -> None:
     """See that the books on a node are known as they are now. Raises Conflict if they were not, and now are."""
     news = False
-    async for one in shown(cluster, ComposableResource, Selection()):
-        deltas = store.put(one)
-        told(deltas)
+    async for one in shown(hands.world.cluster, ComposableResource, Selection()):
+        deltas = hands.store.put(one)
+        hands.told(deltas)
         news |= bool(deltas) and isinstance(one, ComposableResource) and one.node == node
     if news:
         raise Conflict(f"what is in the books on {node} had changed")
 
 
-async def delete(cluster: Cluster, store: Store, told: Told, known: Object | None, version: Version) -> None:
+async def delete(hands: Hands, known: Object | None, version: Version) -> None:
     """Have an object deleted. That it is gone already is news, and a watch that is behind may not bring it for long."""
     if known is None:
         return
     try:
-        await cluster.delete(type(known), known.key, version)
+        await hands.world.cluster.delete(type(known), known.key, version)
     except Gone:
-        told(store.remove(known))
+        hands.told(hands.store.remove(known))
         raise

@@ -11,13 +11,14 @@ from typing import Protocol
 
 import msgspec
 
-from jackfield.controllers.act import Hands, act, sense
+from jackfield.controllers.act import act
 from jackfield.controllers.dirty import Dirty
 from jackfield.controllers.events import Teller
 from jackfield.controllers.findings import Findings
 from jackfield.controllers.lead import Alone, Lead
 from jackfield.controllers.patience import Patience
 from jackfield.controllers.store import Store
+from jackfield.controllers.writing import Hands, sense
 from jackfield.model.meta import Object
 from jackfield.model.names import FabricName, NodeName, Seconds
 from jackfield.model.plan import AnyAction, Finding, Plan, Waiting

@@ -9,9 +9,10 @@ from msgspec.structs import replace
 from jackfield.cluster.api import EmbeddedCluster
 from jackfield.cluster.store import Store as ApiStore
 from jackfield.codec.encoding import encoded
-from jackfield.controllers.act import Hands, act
+from jackfield.controllers.act import act
 from jackfield.controllers.lead import Alone
 from jackfield.controllers.store import Store
+from jackfield.controllers.writing import Hands
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import ComposabilityRequest, ComposableResource
 from jackfield.model.event import Event

@@ -13,9 +13,10 @@ from msgspec.structs import replace
 
 from jackfield.codec import kinds
 from jackfield.controllers import app
-from jackfield.controllers.act import Hands, act
+from jackfield.controllers.act import act
 from jackfield.controllers.events import Teller
 from jackfield.controllers.lead import REPLICAS, Identity, Leases
+from jackfield.controllers.writing import Hands
 from jackfield.kube.permissions import (
     ROLES,
     Account,
