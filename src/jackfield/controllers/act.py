@@ -11,6 +11,7 @@ import msgspec
 from jackfield.controllers.asking import delete, need_current, shown
 from jackfield.controllers.lead import Lead
 from jackfield.controllers.store import Store
+from jackfield.controllers.wholeness import whole
 from jackfield.model.claim import ATTEMPTS, ResourceClaim
 from jackfield.model.composition import (
     CLAIM,
@@ -125,8 +126,8 @@ async def act(action: AnyAction, hands: Hands) -> None:  # noqa: C901, PLR0912, 
         case PutRequest(request=wish):
             meta = {"labels": wish.metadata.labels, "annotations": wish.metadata.annotations}
             await _put(hands, wish, {"metadata": meta, "spec": msgspec.to_builtins(wish.spec)})
-        case DeleteRequest():
-            await delete(cluster, hands.store, hands.told, hands.store.request(action.name), action.version)
+        case DeleteRequest() | DeleteResource():
+            await _delete(action, hands)
         case MarkVictim():
             await _annotate(hands, action.resource, action.version, {DELETE_DEVICE: "true"})
         case RecordClaim():
@@ -142,14 +143,7 @@ async def act(action: AnyAction, hands: Hands) -> None:  # noqa: C901, PLR0912, 
         case ClearClaim():
             await _clear(action, hands)
         case PutResource(resource=new) | PutTaint(rule=new) | AddNode(node=new):
-            if (
-                isinstance(action, PutResource) and action.ask
-            ):  # rules 1 and 21: nobody else may have its device
-                await need_current(cluster, hands.store, hands.told, action.resource.node)
-            _know(hands, await cluster.create(new))
-        case DeleteResource():
-            known = hands.store.resource(action.resource)
-            await delete(cluster, hands.store, hands.told, known, action.version)
+            await _create(action, new, hands)
         case KeepRequest() | FreeRequest():
             ours = isinstance(action, KeepRequest)
             await _finalizers(hands, ComposabilityRequest, action.request, action.version, ours=ours)
@@ -213,6 +207,22 @@ async def _put(hands: Hands, new: ResourceSlice | ComposabilityRequest, body: Ma
         await _merge(hands, type(new), new.key, new.metadata.resource_version, body)
     else:
         _know(hands, await hands.world.cluster.create(new))
+
+
+async def _create(action: PutResource | PutTaint | AddNode, new: Object, hands: Hands) -> None:
+    if isinstance(action, PutResource) and action.ask:
+        # Nobody else may have its device (rules 1 and 21).
+        await need_current(hands.world.cluster, hands.store, hands.told, action.resource.node)
+    _know(hands, await hands.world.cluster.create(new))
+
+
+async def _delete(action: DeleteRequest | DeleteResource, hands: Hands) -> None:
+    known: Object | None
+    if isinstance(action, DeleteRequest):
+        known = hands.store.request(action.name)
+    else:
+        known = hands.store.resource(action.resource)
+    await delete(hands.world.cluster, hands.store, hands.told, known, action.version)
 
 
 async def _merge(
@@ -291,25 +301,13 @@ async def _show(action: PutRequestStatus, hands: Hands) -> None:
     status = {
         "state": new.state.value,
         "error": new.error or None,
-        "resources": {**dict.fromkeys(gone), **{name: _whole(one) for name, one in new.resources.items()}},
-        "scalarResource": _whole(new.scalar_resource),
+        "resources": {**dict.fromkeys(gone), **{name: whole(one) for name, one in new.resources.items()}},
+        "scalarResource": whole(new.scalar_resource),
     }
     patch = Merge(
         ComposabilityRequest, named(action.request), action.version, {"status": status}, status=True
     )
     _know(hands, await hands.world.cluster.write(patch))
-
-
-_REQUIRED = ("type", "model", "size", "state")
-"""Fields that CoHDI's schema wants to see whatever they are."""
-
-
-def _whole(value: object) -> object:
-    """Spell a value so that a merge patch leaves nothing of what was there: what is not set is named with nothing."""
-    if not isinstance(value, msgspec.Struct):
-        return value
-    fields = {name: _whole(getattr(value, name)) for name in value.__struct_fields__}
-    return {name: one if one or name in _REQUIRED else None for name, one in fields.items()}
 
 
 async def _finalizers(hands: Hands, kind: type[Object], name: str, version: Version, *, ours: bool) -> None:
