@@ -176,7 +176,8 @@ def rows(found: list[Found], known: Mapping[str, str]) -> Iterator[str]:
     """Return the table, line by line: mutants in their order, each as it was last tried."""
     yield "\n| mutant | what it breaks | found at seed | by |\n|---|---|---|---|\n"
     lines = {**known, **{one.mutant.name: row(one) for one in found}}
-    places = {one.name: place for place, one in enumerate((*MUTANTS, *(one.mutant for one in found)))}
+    places = {one.mutant.name: len(MUTANTS) for one in found}
+    places |= {one.name: place for place, one in enumerate(MUTANTS)}
     yield from (
         lines[name] for name in sorted(lines, key=lambda name: places.get(name, -1)) if name in places
     )

@@ -54,8 +54,11 @@ def test_what_became_of_a_mutant_takes_the_place_of_what_was_known(
 def test_what_is_known_of_other_mutants_stays_in_their_order_and_of_none_that_is_gone(tmp_path: Path) -> None:
     first, second = (f"| `{one.name}` ({one.file}) | … | 1 | `x` |\n" for one in MUTANTS[:2])
     there = page(tmp_path, "| `long-gone` (b.py) | … | 1 | `x` |\n", second, first)
-    write(there, [FOUND])
-    assert there.read_text() == f"before\n{BEGIN}{HEAD}{first}{second}{ROW}\n{END}after\n"
+    write(there, [FOUND, Found(MUTANTS[2], 0, "", "", 9)])
+    rows = there.read_text().removeprefix(f"before\n{BEGIN}{HEAD}").removesuffix(f"\n{END}after\n")
+    assert rows.splitlines(keepends=True)[:2] == [first, second]
+    assert rows.splitlines(keepends=True)[2].startswith(f"| `{MUTANTS[2].name}`")
+    assert rows.splitlines(keepends=True)[3:] == [ROW]
 
 
 def test_a_mutant_is_tried_first_where_it_was_last_found(tmp_path: Path) -> None:
