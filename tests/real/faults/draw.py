@@ -64,8 +64,8 @@ class Fault(msgspec.Struct, frozen=True):
     """A process, or the line from one to another, as in `replica-1>apiserver`."""
 
     def __str__(self) -> str:
-        """Say it in a line of fixed width."""
-        return f"{self.at:8.1f}  {self.what:<5} {self.seconds:5.1f} s  {self.target}"
+        """Say it in columns of fixed width."""
+        return f"{self.what:<5} {self.seconds:5.1f} s  {self.target}"
 
 
 class Rack(Plan, frozen=True):
