@@ -193,24 +193,28 @@ def drivers_names(view: View, resource: ComposableResource) -> tuple[DeviceID, .
     A kubelet that starts, or that has missed the driver for a while, deletes the driver's slices, while pods go on
     using what was in them. Then any device may be meant that a claim has there and that nobody shows.
     """
-    names, device = view.published(resource.status.device_id), resource.device
-    if device is None or _shown(view, resource, names):
+    names = _published(view, resource)
+    if resource.device is None or names:
         return names
-    return (*names, *view.unshown(device.driver, resource.node))
+    return view.unshown(resource.device.driver, resource.node)
 
 
 def shown(view: View, resource: ComposableResource) -> bool:
     """Return whether a driver on the resource's own node publishes its device."""
-    return _shown(view, resource, view.published(resource.status.device_id))
+    return bool(_published(view, resource))
 
 
 # --- inside
 
 
-def _shown(view: View, resource: ComposableResource, names: tuple[DeviceID, ...]) -> bool:
-    slices = (view.slice_with(name) for name in names)
-    # Until its driver looks again, the node that it came from may still publish it.
-    return any(one is not None and one.spec.node_name == resource.node for one in slices)
+def _published(view: View, resource: ComposableResource) -> tuple[DeviceID, ...]:
+    """Return the names under which drivers on the resource's own node publish its device.
+
+    Until its driver looks again, the node that it came from may still publish it. Who is given it there has nothing:
+    nobody waits for him, as nobody would hear of his end either.
+    """
+    found = ((name, view.slice_with(name)) for name in view.published(resource.status.device_id))
+    return tuple(name for name, one in found if one is not None and one.spec.node_name == resource.node)
 
 
 def _unheard(view: View, node: Node, policy: Policy) -> bool:

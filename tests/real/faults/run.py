@@ -119,7 +119,7 @@ class Run:
 
     async def _strike(self, fault: Fault) -> None:
         await self._until(fault.at)
-        self._say(f"{fault.what:<5} {fault.seconds:5.1f} s  {fault.target}")
+        self._say(str(fault))
         await self._strikes.strike(fault)
 
     async def _use(self) -> None:

@@ -4,8 +4,9 @@ Knows how each fault begins and ends. Must not know when, nor what comes of it. 
 stopped goes on and what was killed is started again.
 """
 
+import asyncio
 import signal
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -24,19 +25,15 @@ class Strikes:
         self._site = site
         self.dead: set[str] = set()
         """Processes that we have killed and not started again."""
-        self.now: dict[str, Fault] = {}
-        """What is wrong at the moment, by target."""
         self.seen: Counter[str] = Counter()
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def strike(self, fault: Fault) -> None:
-        """Let it be wrong for as long as it lasts."""
-        self.now[fault.target] = fault
-        self.seen[fault.what] += 1
-        try:
+        """Let it be wrong for as long as it lasts. What was killed may take its time to come back: it is waited for."""
+        async with self._turns[fault.target]:
+            self.seen[fault.what] += 1
             async with self._lasting(fault):
                 await self._site.clock.sleep(Seconds(fault.seconds))
-        finally:
-            del self.now[fault.target]
 
     @asynccontextmanager
     async def _lasting(self, fault: Fault) -> AsyncIterator[None]:

@@ -359,6 +359,17 @@ ROWS = {
         says="claim default/c to give it up",
         policy=vendors(),
     ),
+    "a claim was given it where it came from, and has nothing": Row(
+        (
+            NODE,
+            b.vendor_slice("GPU-7", on="n2"),
+            b.claim("c", devices=(f"{VENDOR}/n2/gpu-0",), on="n2"),
+            b.resource(HANDED, uuid="GPU-7", deleted=b.NOW),
+        ),
+        do=("MarkState Detaching resource/a100-1.rack-a",),
+        says="nobody holds it",
+        policy=vendors(),
+    ),
     "force asks nobody": Row(
         (NODE, b.resource(deleted=b.NOW, force=True, holder="u", record=b.claim("c"))), wait=("Released",)
     ),
