@@ -199,9 +199,9 @@ MUTANTS = (
     ),
     Mutant(
         "no-conflict-check",
-        "controllers/act.py",
+        "controllers/writing.py",
         "    answer = await hands.world.cluster.write(Merge(kind, key, version, body))\n",
-        "    answer = await hands.world.cluster.write(Merge(kind, key, _ANY, body))\n",
+        "    answer = await hands.world.cluster.write(Merge(kind, key, ANY, body))\n",
         "rules 7, 10, 12: records and holders are written over whatever is there",
     ),
     Mutant(
