@@ -1,4 +1,4 @@
-"""A minute of real faults on a real control plane; `make real-long` takes ten. docs/torture.md says what is done."""
+"""A minute of real faults on a real control plane, before `make real-long` takes ten. docs/torture.md says what is done."""
 
 import asyncio
 from itertools import pairwise
@@ -27,6 +27,7 @@ def short() -> Ordeal:
     return replace(ordeal, setting=replace(ordeal.setting, policy=policy))
 
 
+@pytest.mark.slow
 def test_all_ends_well_after_a_minute_with_every_kind_of_fault(fresh: ControlPlane, tmp_path: Path) -> None:
     """Whatever is wrong at any moment, or when all is quiet again, `live` raises."""
     ordeal = short()
