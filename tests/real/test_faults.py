@@ -1,4 +1,4 @@
-"""A minute of real faults on a real control plane, before `make real-long` takes ten. docs/torture.md says what is done."""
+"""A minute of real faults on a real control plane, as `make real-long` has ten; docs/torture.md says what is done."""
 
 import asyncio
 from itertools import pairwise
