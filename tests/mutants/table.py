@@ -200,8 +200,8 @@ MUTANTS = (
     Mutant(
         "no-conflict-check",
         "controllers/writing.py",
-        "    answer = await hands.world.cluster.write(Merge(kind, key, version, body))\n",
-        "    answer = await hands.world.cluster.write(Merge(kind, key, ANY, body))\n",
+        "    return await write(hands, Merge(kind, key, version, body))\n",
+        "    return await write(hands, Merge(kind, key, ANY, body))\n",
         "rules 7, 10, 12: records and holders are written over whatever is there",
     ),
     Mutant(

@@ -9,8 +9,19 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from jackfield.controllers import act_on_node
-from jackfield.controllers.asking import delete, need_current, shown
-from jackfield.controllers.writing import ANY, Hands, annotate, finalizers, know, merge, put, put_status, say
+from jackfield.controllers.asking import delete, need_current, need_unclaimed, shown
+from jackfield.controllers.writing import (
+    ANY,
+    Hands,
+    annotate,
+    finalizers,
+    know,
+    merge,
+    put,
+    put_status,
+    say,
+    write,
+)
 from jackfield.model.claim import ATTEMPTS, ResourceClaim
 from jackfield.model.composition import (
     CLAIM,
@@ -116,7 +127,7 @@ async def act(action: AnyAction, hands: Hands) -> None:  # noqa: C901, PLR0912, 
             await _clear(action, hands)
         case PutResource(resource=new):
             if action.ask:  # rules 1 and 21: nobody else may have its device
-                await need_current(hands, new.node)
+                await need_current(hands, ComposableResource, new.node)
             know(hands, await cluster.create(new))
         case PutTaint(rule=new) | AddNode(node=new):
             know(hands, await cluster.create(new))
@@ -169,8 +180,7 @@ async def _set_condition(action: SetCondition, hands: Hands) -> None:
     ]
     body = {"status": {"devices": devices}}
     patch = Apply(ResourceClaim, action.claim, action.version, body, action.manager, status=True)
-    claim = await hands.world.cluster.write(patch)
-    know(hands, claim)
+    claim = await write(hands, patch)
     about = ", ".join(one.device for one in action.devices)
     kind = "Normal" if action.type in {READY, ADMITTED} else "Warning"
     hands.tell(claim, Event(type=kind, reason=action.type, message=f"{about}: {action.message}"))
@@ -190,7 +200,7 @@ async def _show(action: PutRequestStatus, hands: Hands) -> None:
     patch = Merge(
         ComposabilityRequest, named(action.request), action.version, {"status": status}, status=True
     )
-    know(hands, await hands.world.cluster.write(patch))
+    await write(hands, patch)
 
 
 _REQUIRED = ("type", "model", "size", "state")
@@ -231,8 +241,7 @@ async def _clear(action: ClearClaim, hands: Hands) -> None:
             raise Conflict(f"a pod uses claim {action.claim} after all")
     nothing = {"allocation": None, "reservedFor": None, "devices": None}
     patch = Merge(ResourceClaim, action.claim, action.version, {"status": nothing}, status=True)
-    claim = await cluster.write(patch)
-    know(hands, claim)
+    claim = await write(hands, patch)
     hands.tell(claim, Event(reason=CLEARED, message=f"its devices are free again: {action.because}"))
 
 
@@ -307,12 +316,15 @@ async def _adopt(action: Adopt, hands: Hands) -> None:
 
 
 async def _detach(action: Detach, hands: Hands) -> None:
+    if action.ask:
+        await need_unclaimed(hands, action.order)
     version = await _sent("detach", action, hands)
     match await _asked(action, version, hands.world.fabrics[action.order.fabric].detach, hands):
         case Working():
             return
         case Done():
             hands.moved(action.order.fabric)
+            hands.unclaimed.pop(action.order.id, None)
             await _closed(action, version, hands)
         case Failed(reason=reason):
             await put_status(hands, action.resource, version, {"error": reason})
@@ -331,6 +343,8 @@ async def _closed(action: Detach, version: Version, hands: Hands) -> None:
 
 async def _free(action: FreeResource, hands: Hands) -> None:
     known = hands.store.resource(action.resource)
+    if known is not None:
+        hands.unclaimed.pop(known.order, None)
     if known is not None and not known.deleting:
         await hands.world.cluster.delete(ComposableResource, known.key, action.version)
         return

@@ -6,7 +6,9 @@ A watch may be behind, and a first list old. Knows how a list is asked for. Must
 from collections.abc import AsyncIterator
 
 from jackfield.controllers.writing import Hands
+from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import ComposableResource
+from jackfield.model.fabric import Order
 from jackfield.model.meta import Object
 from jackfield.model.names import NodeName, Version
 from jackfield.ports import Changed, Cluster, Conflict, Gone, Selection, Synced
@@ -21,15 +23,22 @@ async def shown(cluster: Cluster, kind: type[Object], selection: Selection) -> A
             yield change.object
 
 
-async def need_current(hands: Hands, node: NodeName) -> None:
-    """See that the books on a node are known as they are now. Raises Conflict if they were not, and now are."""
+async def need_current(hands: Hands, kind: type[ComposableResource | ResourceClaim], node: NodeName) -> None:
+    """See that all of a kind on a node is known as it is now. Raises Conflict if it was not, and now is."""
     news = False
-    async for one in shown(hands.world.cluster, ComposableResource, Selection()):
+    async for one in shown(hands.world.cluster, kind, Selection()):
         deltas = hands.store.put(one)
         hands.told(deltas)
-        news |= bool(deltas) and isinstance(one, ComposableResource) and one.node == node
+        news |= bool(deltas) and isinstance(one, kind) and one.node == node
     if news:
-        raise Conflict(f"what is in the books on {node} had changed")
+        raise Conflict(f"a {kind.__name__} on {node} had changed")
+
+
+async def need_unclaimed(hands: Hands, order: Order) -> None:
+    """See that every claim on an order's node is known, once in this process: what is asked again is under way."""
+    if order.id not in hands.unclaimed:
+        await need_current(hands, ResourceClaim, order.node)
+        hands.unclaimed[order.id] = None
 
 
 async def delete(hands: Hands, known: Object | None, version: Version) -> None:

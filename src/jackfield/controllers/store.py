@@ -243,10 +243,10 @@ class Store:
     # --- nodes
 
     def node(self, name: NodeName) -> Node | None:
-        return self._get(Node, named(name))
+        return self.get(Node, named(name))
 
     def heartbeat(self, node: NodeName) -> Seconds:
-        lease = self._get(Lease, Key(HEARTBEATS, node))
+        lease = self.get(Lease, Key(HEARTBEATS, node))
         return seconds(lease.spec.renew_time) if lease else Seconds(float("-inf"))
 
     def facts(self, node: NodeName) -> Facts | None:
@@ -267,7 +267,7 @@ class Store:
         return self._by.slice_with.first(device)
 
     def taint_rule(self, name: str) -> DeviceTaintRule | None:
-        return self._get(DeviceTaintRule, named(name))
+        return self.get(DeviceTaintRule, named(name))
 
     def published(self, uuid: str) -> tuple[DeviceID, ...]:
         return tuple(dict.fromkeys(self._by.published.get(uuid))) if uuid else ()
@@ -283,7 +283,7 @@ class Store:
     # --- claims and pods
 
     def claim(self, key: Key) -> ResourceClaim | None:
-        return self._get(ResourceClaim, key)
+        return self.get(ResourceClaim, key)
 
     def claims_on(self, node: NodeName) -> tuple[ResourceClaim, ...]:
         return self._by.claims_on.get(node)
@@ -312,7 +312,7 @@ class Store:
     # --- requests and resources
 
     def request(self, name: str) -> ComposabilityRequest | None:
-        return self._get(ComposabilityRequest, named(name))
+        return self.get(ComposabilityRequest, named(name))
 
     def requests_on(self, node: NodeName) -> tuple[ComposabilityRequest, ...]:
         return self._by.requests_on.get(node)
@@ -321,7 +321,7 @@ class Store:
         return self._by.requests_by_hand.get(model)
 
     def resource(self, name: str) -> ComposableResource | None:
-        return self._get(ComposableResource, named(name))
+        return self.get(ComposableResource, named(name))
 
     def missing_since(self, resource: ComposableResource) -> Seconds:
         return self._supply.absent.since(resource.uid)
@@ -356,7 +356,7 @@ class Store:
 
     def known(self, kind: type[T], key: Key) -> T | None:
         """Return an object of any kind, if it was heard of."""
-        return self._get(kind, key)
+        return self.get(kind, key)
 
     # --- everything, for repair and for checks: these cost the cluster
 
@@ -371,7 +371,8 @@ class Store:
 
     # --- inside
 
-    def _get(self, kind: type[T], key: Key) -> T | None:
+    def get(self, kind: type[T], key: Key) -> T | None:
+        """Return the object as it was last heard of."""
         found = self._objects.get(kind, {}).get(key)
         return found if isinstance(found, kind) else None
 

@@ -21,6 +21,7 @@ from jackfield.model.names import (
     FabricName,
     Key,
     NodeName,
+    OrderID,
     PhysicalID,
     Version,
     named,
@@ -34,7 +35,7 @@ from jackfield.model.plan import (
 )
 from jackfield.model.slice import ResourceSlice
 from jackfield.model.view import Delta
-from jackfield.ports import Merge, World
+from jackfield.ports import Apply, Gone, Merge, World
 
 
 class Hands(msgspec.Struct, frozen=True):
@@ -52,6 +53,8 @@ class Hands(msgspec.Struct, frozen=True):
     """Knows whether the fabric may still be asked for anything."""
     adopting: dict[tuple[FabricName | None, PhysicalID], None] = msgspec.field(default_factory=dict)
     """The devices that are being written into the books."""
+    unclaimed: dict[OrderID, None] = msgspec.field(default_factory=dict)
+    """Orders that are being closed, and whose devices no claim had when the API was asked."""
 
 
 ANY = Version("")
@@ -69,6 +72,18 @@ def know(hands: Hands, answer: Object) -> None:
     hands.told(hands.store.put(answer))
 
 
+async def write(hands: Hands, patch: Merge | Apply) -> Object:
+    """Change an object, and know what it is then; that it is gone is news too: a watch may be behind."""
+    known = hands.store.get(patch.kind, patch.key)
+    try:
+        answer = await hands.world.cluster.write(patch)
+    except Gone:
+        hands.told(hands.store.remove(known) if known is not None else ())
+        raise
+    know(hands, answer)
+    return answer
+
+
 async def put(hands: Hands, new: ResourceSlice | ComposabilityRequest, body: Mapping[str, object]) -> None:
     """Create what has no version; put the rest in place of the version it carries. What `body` does not name stays."""
     if new.metadata.resource_version:
@@ -81,9 +96,7 @@ async def merge(
     hands: Hands, kind: type[Object], key: Key, version: Version, body: Mapping[str, object]
 ) -> Object:
     """Change what the patch names, if the version is still that one; return what it is then."""
-    answer = await hands.world.cluster.write(Merge(kind, key, version, body))
-    know(hands, answer)
-    return answer
+    return await write(hands, Merge(kind, key, version, body))
 
 
 async def annotate(hands: Hands, resource: str, version: Version, notes: Mapping[str, str | None]) -> Version:
@@ -99,7 +112,7 @@ async def put_status(hands: Hands, resource: str, version: Version, status: Mapp
     if known is not None and dict(status) == {"error": known.status.error}:
         return  # what went wrong before has gone wrong again: no news
     patch = Merge(ComposableResource, named(resource), version, {"status": dict(status)}, status=True)
-    know(hands, await hands.world.cluster.write(patch))
+    await write(hands, patch)
 
 
 async def say(

@@ -368,6 +368,11 @@ def _detach(view: View, resource: ComposableResource, policy: Policy, now: Secon
         return Plan(waiting=(_wait(resource, "Silent", "the fabric manager to answer"),))
     if _paused(resource, policy):
         return Plan(waiting=(_wait(resource, "Paused", "detaching to be resumed"),))
+    plan = _sent_back(view, resource, policy, now)
+    return plan if ours or resource.spec.force_detach else guard.asked(plan)
+
+
+def _sent_back(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> Plan:
     if not _knows_orders(view, resource, policy):
         return quiet.detach(view, resource, order(resource, policy, view), policy, now)
     detach = Detach(

@@ -4,12 +4,14 @@ The vendor's driver goes on offering the device until it is gone, and nothing of
 scheduler but this taint. Knows how long an old cache may still give the device away. Must not know how it leaves.
 """
 
+from msgspec.structs import replace
+
 from jackfield.core import naming, room
 from jackfield.model.composition import RELEASED, ComposableResource
 from jackfield.model.device import DeviceTaint
 from jackfield.model.meta import ObjectMeta, condition
 from jackfield.model.names import DeviceID, Seconds, Time, rfc3339_micro, seconds
-from jackfield.model.plan import DropTaint, MarkReleased, Phase, Plan, PutTaint, Waiting
+from jackfield.model.plan import Detach, DropTaint, MarkReleased, Phase, Plan, PutTaint, Waiting
 from jackfield.model.policy import Policy
 from jackfield.model.taint import KEY, TAINTED, DeviceTaintRule, DeviceTaintRuleSpec, DeviceTaintSelector
 from jackfield.model.view import View
@@ -35,6 +37,15 @@ def unguarded(view: View, resource: ComposableResource, policy: Policy, now: Sec
         return None
     what = "every scheduler to have heard of its taint"
     return Plan(waiting=(_wait(resource, "Tainted", what),), again_at=until)
+
+
+def asked(plan: Plan) -> Plan:
+    """Have the API asked for claims before a manager is asked to detach: those that we have heard of may be old.
+
+    By then every scheduler has heard of the taint, so that no claim comes after those that are shown.
+    """
+    actions = (replace(one, ask=True) if isinstance(one, Detach) else one for one in plan.actions)
+    return replace(plan, actions=tuple(actions))
 
 
 def unnoticed(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> Plan | None:

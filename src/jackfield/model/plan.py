@@ -262,6 +262,8 @@ class Detach(Action, frozen=True, kw_only=True):
     mark_sent: bool = False
     last: bool = False
     """Whether nothing else is to be done once the order is closed: the resource goes with the answer."""
+    ask: bool = False
+    """Whether the API is asked first who has it: another driver than ours would not say."""
 
 
 class PutTaint(Action, frozen=True, kw_only=True):

@@ -3,13 +3,21 @@
 import pytest
 from msgspec.structs import replace
 
-from jackfield.model.composition import FINALIZER, ComposableResource
+from jackfield.model.composition import FINALIZER, ComposableResource, ResourceState
+from jackfield.model.meta import Object
 from jackfield.model.names import Uid
-from jackfield.model.plan import DeleteResource, PutResource
+from jackfield.model.node import Node
+from jackfield.model.plan import DeleteResource, Detach, LabelNode, PutResource
 from jackfield.ports import Conflict, Gone
 from jackfield.testing import builders as b
-from unit.controllers.actions import ANY, DEVICE, WHY, P
+from unit.controllers.actions import ANY, CR, DEVICE, WHY, P, order, version
 from unit.controllers.bench import Bench, play
+
+
+def forget(bench: Bench, known: Object) -> None:
+    """Be as somebody who was told an old list."""
+    bench.store.remove(known)
+    bench.store.clear()
 
 
 def test_nothing_is_put_into_the_books_by_who_does_not_know_what_is_in_them() -> None:
@@ -17,8 +25,7 @@ def test_nothing_is_put_into_the_books_by_who_does_not_know_what_is_in_them() ->
 
     async def scene(bench: Bench) -> None:
         other = await bench.put(b.resource("a100-2"))
-        bench.store.remove(other)
-        bench.store.clear()
+        forget(bench, other)
         new = b.resource()
         new = ComposableResource(
             metadata=replace(new.metadata, uid=Uid(""), resource_version=ANY, finalizers=(FINALIZER,)),
@@ -47,5 +54,47 @@ def test_what_turns_out_to_be_gone_is_known_to_be_gone() -> None:
             await bench.act(end)
         assert bench.store.resource(known.metadata.name) is None
         await bench.act(end)
+
+    play(scene)
+
+
+def test_a_vendors_device_is_not_detached_by_who_has_not_heard_of_a_claim_there() -> None:
+    """It may have the device by its driver's name, and nobody but the API would say so."""
+
+    async def scene(bench: Bench) -> None:
+        made = await bench.put(b.resource(state=ResourceState.DETACHING, physical="0000"))
+        await bench.world.fabrics[b.FABRIC].attach(order())
+        await bench.wait(6)
+        claim = await bench.put(b.claim("c"))
+        forget(bench, claim)
+        detach = Detach(phase=P, because=WHY, resource=CR, version=version(made), order=order(), ask=True)
+        with pytest.raises(Conflict):
+            await bench.act(detach)
+        await bench.wait(4)
+        assert bench.store.claim(claim.key) == claim
+        there = bench.manager.pool.device(order().device)
+        assert there is not None
+        assert there.node == b.NODE
+        await bench.act(detach)  # nothing is new by now; what is asked again is under way
+        forget(bench, claim)
+        await bench.act(detach)
+        await bench.wait(4)
+        await bench.act(detach)
+        assert (await bench.resource()).state is ResourceState.DELETING
+        assert bench.hands.unclaimed == {}
+
+    play(scene)
+
+
+def test_what_turns_out_to_be_gone_when_it_is_written_is_known_to_be_gone() -> None:
+    """A replica that has not heard that a node is gone would quarrel about it with one that has."""
+
+    async def scene(bench: Bench) -> None:
+        known = await bench.put(b.node())
+        await bench.client.delete(Node, known.key, ANY)
+        assert bench.store.node(b.NODE) == known
+        with pytest.raises(Gone):
+            await bench.act(LabelNode(phase=P, because=WHY, node=b.NODE, labels={"room": "true"}))
+        assert bench.store.node(b.NODE) is None
 
     play(scene)

@@ -3,15 +3,17 @@
 import pytest
 from msgspec.structs import replace
 
-from jackfield.core import guard
+from jackfield.core import attach, guard
 from jackfield.model.composition import RELEASED, ComposableResource, ResourceState
 from jackfield.model.fabric import FabricDevice
 from jackfield.model.meta import Condition
 from jackfield.model.names import OrderID, PhysicalID, Seconds, Time, rfc3339, rfc3339_micro
-from jackfield.model.plan import PutTaint
+from jackfield.model.plan import Detach, PutTaint
+from jackfield.model.policy import Policy
 from jackfield.testing import builders as b
 from unit.core.attaching import (
     AGAIN,
+    CR,
     FRESH,
     GONE,
     HANDED,
@@ -23,6 +25,7 @@ from unit.core.attaching import (
     check,
     tainted,
     vendors,
+    view,
 )
 
 
@@ -212,6 +215,32 @@ ROWS = {
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 def test_the_next_step_of_a_vendors_resource(row: Row) -> None:
     check(row)
+
+
+LEAVING = b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7", physical="1")
+OURS = b.resource(state=ResourceState.DETACHING, physical="1", conditions=(Condition(RELEASED, "True"),))
+
+
+@pytest.mark.parametrize(
+    ("there", "policy", "asked"),
+    [
+        pytest.param(
+            (LEAVING,), vendors(), True, id="a vendor's: claims that we have not heard of may have it"
+        ),
+        pytest.param((OURS,), b.policy(), False, id="ours: its plugin has said that nobody has it"),
+        pytest.param(
+            (replace(LEAVING, spec=replace(LEAVING.spec, force_detach=True)),),
+            vendors(),
+            False,
+            id="by force, whoever has it",
+        ),
+    ],
+)
+def test_the_api_is_asked_who_has_a_vendors_device_before_it_is_detached(
+    there: tuple[ComposableResource, ...], policy: Policy, *, asked: bool
+) -> None:
+    plan = attach.decide(view(Row((NODE, *there), policy=policy)), CR, policy, b.NOW)
+    assert [(type(one), getattr(one, "ask", None)) for one in plan.actions] == [(Detach, asked)]
 
 
 def test_a_taint_says_when_it_was_written_by_our_own_clock() -> None:

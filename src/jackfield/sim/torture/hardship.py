@@ -25,7 +25,6 @@ UNDRAWN: Final = (trouble.Calm,)
 """What comes at the end."""
 REPLICAS: Final = ("replica-0", "replica-1")
 OUR_PROGRAMS: Final = (*REPLICAS, "jackfield-node")
-# Of a vendor's device only claims say that it is in use, and who has not heard of them for long pulls it.
 KINDS: Final = ("", "", "ResourceClaim", "ResourceSlice", "ComposableResource", "Pod", "Node")
 """What a program may not hear of."""
 PROGRAMS: Final = (*OUR_PROGRAMS, "scheduler", "kubelet", "controller-manager")
@@ -112,13 +111,14 @@ def _span(dice: random.Random) -> float:
 
 
 def _kill(dice: random.Random, stage: Stage, at: float) -> AnyHardship:
+    del stage
     return trouble.Kill(
         at=at,
         replica=dice.randint(0, 1),
         calls=dice.choice((0, 0, 1, 2, 3, 5, 8, 13)),
         effect=dice.random() < 0.5,
         down=round(dice.choice((0.1, 1.0, 20.0, 120.0)) * dice.uniform(0.5, 1.5), 1),
-        stale=dice.choice((0, 5, 30, 200) if stage.binds else (0,)),
+        stale=dice.choice((0, 5, 30, 200)),
     )
 
 
@@ -150,8 +150,9 @@ def _storm(dice: random.Random, stage: Stage, at: float) -> AnyHardship:
 
 
 def _deafen(dice: random.Random, stage: Stage, at: float) -> AnyHardship:
+    del stage
     dropped = dice.random() < 0.5
-    program, kind = dice.choice(PROGRAMS), dice.choice(KINDS if stage.binds else ("",))
+    program, kind = dice.choice(PROGRAMS), dice.choice(KINDS)
     return trouble.Deafen(at=at, program=program, kind=kind, seconds=_span(dice), dropped=dropped)
 
 

@@ -271,5 +271,5 @@ TABLE: Final[tuple[tuple[Plot, int], ...]] = (
     (_namesake, 3),
 )
 """Every plot, and how often it comes beside the others."""
-OUR_DRIVER: Final = (_ghost, _late_prepare, _deaf_heir, _under_foot)
+OUR_DRIVER: Final = (_ghost, _late_prepare, _under_foot)
 """Plots in which something is in use and our controllers have not heard of it: only a driver of ours says so."""
