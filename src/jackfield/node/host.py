@@ -87,7 +87,7 @@ class NodeHost:
     # --- eyes
 
     def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call back whenever what is seen has changed. Returns what ends it."""
+        """Call back whenever what is seen or prepared has changed. Returns what ends it."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
@@ -197,12 +197,15 @@ class NodeHost:
 
     async def write(self, prepared: Prepared | None, uid: Uid) -> None:
         """Put one device of the claim into checkpoint and CDI folder, or remove all of the claim. Raises Retry."""
+        revision = self._store.revision
         if prepared is None:
             await self.writer.remove(uid)
-            return
-        before, held = self._store.get(uid), self._held(prepared)
-        others = (one for one in (before.held if before else ()) if _key(one) != _key(held))
-        await self.writer.put(Entry(uid, prepared.claim, (*others, held), prepared.pod_claim_name))
+        else:
+            before, held = self._store.get(uid), self._held(prepared)
+            others = (one for one in (before.held if before else ()) if _key(one) != _key(held))
+            await self.writer.put(Entry(uid, prepared.claim, (*others, held), prepared.pod_claim_name))
+        if self._store.revision != revision:
+            self._tell()
 
     def _held(self, prepared: Prepared) -> Held:
         there = self._devices.get(prepared.seen)
