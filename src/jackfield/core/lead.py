@@ -51,14 +51,25 @@ def of_slice(view: View, policy: Policy, key: SliceKey) -> FabricName:
 
 
 def of_node(view: View, policy: Policy, node: NodeName) -> FabricName:
-    """Return the fabric that a node is a machine of; as long as its manager has not shown it to us, its label says so.
+    """Return the fabric that a node is a machine of; if its manager does not show it to us, what the API says of it.
 
-    Another replica may have been shown it before us: were it nobody's until then, we would both lead it.
+    Another replica may have been shown it before us, or have been shown last that it is gone: were it nobody's for one
+    of us, we would both lead it. Its label says whose it is, and when the node is gone what was lent to it does.
     """
     shown = view.fabric_of(node)
-    found = view.node(node) if shown is None else None
-    labels = found.metadata.labels if found is not None else {}
-    return shown or FabricName(labels.get(policy.fabric_label(), NO_FABRIC))
+    if shown is not None:
+        return shown
+    found = view.node(node)
+    label = found.metadata.labels.get(policy.fabric_label()) if found is not None else None
+    return FabricName(label) if label else _lent(view, policy, node)
+
+
+def _lent(view: View, policy: Policy, node: NodeName) -> FabricName:
+    """Return the fabric of a device that stands on a node, or that a claim was given there."""
+    standing = (one.device for one in view.resources_on(node))
+    given = (result.id for claim in view.claims_on(node) for result in claim.results)
+    found = (naming.fabric_of(one, policy) for one in (*standing, *given) if one is not None)
+    return next((one for one in found if one is not None), NO_FABRIC)
 
 
 def of_claim(view: View, policy: Policy, key: Key) -> FabricName:

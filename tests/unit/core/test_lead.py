@@ -105,6 +105,24 @@ ROWS: dict[str, tuple[Callable[..., FabricName], object, tuple[Object, ...], str
         (b.node(fabric="rack-b"),),
         "rack-a",
     ),
+    "a node that is gone, and on which a device stood": (
+        lead.of_node,
+        NodeName("gone"),
+        (b.resource(on="gone"),),
+        "rack-a",
+    ),
+    "a node that is gone, and on which a claim was given a device": (
+        lead.of_node,
+        NodeName("gone"),
+        (b.claim("c", on="gone"),),
+        "rack-a",
+    ),
+    "a node that is gone, with what is nobody's": (
+        lead.of_node,
+        NodeName("gone"),
+        (b.resource(FOREIGN, on="gone"),),
+        "",
+    ),
     "a claim with a device of ours": (lead.of_claim, Key("default", "c"), (b.claim("c"),), "rack-a"),
     "a claim with a vendor's device from a fabric": (
         lead.of_claim,
