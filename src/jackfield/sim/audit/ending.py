@@ -206,9 +206,16 @@ def fulfilled(scene: Scene, waits: Mapping[str, tuple[Seconds, Waiting]]) -> Sai
 
 
 def _is_hopeless(scene: Scene, pod: Pod) -> bool:
-    """Whether a pod cannot run: it was drawn so, or somebody took by hand what it was bound to."""
-    claims = (scene.store.claim(Key(pod.metadata.namespace, name)) for name in pod.claim_names)
-    return pod.key in scene.hopeless or any(one is not None and _is_excused(scene, one) for one in claims)
+    """Whether a pod cannot run: it was drawn so, or somebody took by hand what it was bound to.
+
+    Such a pod keeps its claim until somebody deletes it, and with it what others may need who were given nothing.
+    """
+    if pod.key in scene.hopeless:
+        return True
+    claims = [scene.store.claim(Key(pod.metadata.namespace, name)) for name in pod.claim_names]
+    given = [one for one in claims if one is not None and one.results]
+    kept = given or [one for one in scene.store.all(ResourceClaim) if isinstance(one, ResourceClaim)]
+    return any(_is_excused(scene, one) for one in kept)
 
 
 def _why(scene: Scene, pod: Pod, waits: Mapping[str, tuple[Seconds, Waiting]]) -> str:
