@@ -233,12 +233,13 @@ async def a_device_is_broken(site: Evening) -> None:
     """It fails, its pod gets another one, and the failure is on the node and in the figures."""
     await site.until(lambda: len(site.attached) == 1)  # else an idle one that works would do
     manager = site.hardware.managers[FABRIC]
-    free = [one.id for one in manager.inventory().devices if not one.node]
-    manager.refusals = Refusals(devices=(PhysicalID(free[0]),))
+    free = tuple(PhysicalID(one.id) for one in manager.inventory().devices if not one.node)
+    manager.refusals = Refusals(devices=free)  # one of them is tried first, and not everybody knows yet which are free
     await site.pod("patient", template="gpu")
     await site.metric_rises(
         r'jackfield_attach_failures_total\{fabric="rack-a",model="A100",reason="ManagerFailed"\}'
     )
+    manager.refusals = Refusals(devices=free[:1])
     await site.runs("patient", seconds=180)
     manager.refusals = Refusals()
     await site.delete(Pod, "patient")
