@@ -234,7 +234,9 @@ async def a_device_is_broken(site: Evening) -> None:
     await site.until(lambda: len(site.attached) == 1)  # else an idle one that works would do
     manager = site.hardware.managers[FABRIC]
     free = tuple(PhysicalID(one.id) for one in manager.inventory().devices if not one.node)
-    manager.refusals = Refusals(devices=free)  # one of them is tried first, and not everybody knows yet which are free
+    manager.refusals = Refusals(
+        devices=free
+    )  # one of them is tried first, and not everybody knows yet which are free
     await site.pod("patient", template="gpu")
     await site.metric_rises(
         r'jackfield_attach_failures_total\{fabric="rack-a",model="A100",reason="ManagerFailed"\}'

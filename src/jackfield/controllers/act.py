@@ -309,6 +309,8 @@ async def _adopt(action: Adopt, hands: Hands) -> None:
         raise Conflict(f"{action.device} is another's by now")
     hands.adopting[fabric, action.device] = None
     try:
+        if known is not None:  # rule 1: in books that we have not been told of it may be another's
+            await need_current(hands, ComposableResource, known.node)
         ids = {"cdi_device_id": action.device, "device_id": action.serial or None, "error": None}
         await put_status(hands, action.resource, action.version, ids)
     finally:

@@ -7,7 +7,7 @@ from jackfield.model.composition import FINALIZER, ComposableResource, ResourceS
 from jackfield.model.meta import Object
 from jackfield.model.names import Uid
 from jackfield.model.node import Node
-from jackfield.model.plan import DeleteResource, Detach, LabelNode, PutResource
+from jackfield.model.plan import Adopt, DeleteResource, Detach, LabelNode, PutResource
 from jackfield.ports import Conflict, Gone
 from jackfield.testing import builders as b
 from unit.controllers.actions import ANY, CR, DEVICE, WHY, P, order, version
@@ -96,5 +96,22 @@ def test_what_turns_out_to_be_gone_when_it_is_written_is_known_to_be_gone() -> N
         with pytest.raises(Gone):
             await bench.act(LabelNode(phase=P, because=WHY, node=b.NODE, labels={"room": "true"}))
         assert bench.store.node(b.NODE) is None
+
+    play(scene)
+
+
+def test_nobody_takes_a_device_that_another_has_in_books_he_was_not_told_of() -> None:
+    async def scene(bench: Bench) -> None:
+        waits = await bench.put(b.resource("a100-2", state=ResourceState.ATTACHING))
+        other = await bench.put(b.resource(state=ResourceState.ATTACHING, physical="0000"))
+        forget(bench, other)
+        bench.store.put(waits)
+        take = Adopt(
+            phase=P, because=WHY, resource=waits.metadata.name, version=version(waits), device=order().device
+        )
+        with pytest.raises(Conflict):
+            await bench.act(take)
+        assert bench.store.resource(other.metadata.name) == other
+        assert (await bench.resource(waits.metadata.name)).status.cdi_device_id == ""
 
     play(scene)
