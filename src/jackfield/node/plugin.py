@@ -39,7 +39,7 @@ from jackfield.model.policy import DRIVER, LOCAL_DRIVER, Policy
 from jackfield.model.view import View
 from jackfield.node.gpus import Nvml, Specs
 from jackfield.node.heartbeat import Heartbeat
-from jackfield.node.host import Manners, NodeHost
+from jackfield.node.host import SETTLE_SECONDS, Manners, NodeHost
 from jackfield.node.local import LocalDriver, Shared
 from jackfield.node.nvidia import Hands, Mps, SharedGpus
 from jackfield.node.nvidia import Settings as SharingSettings
@@ -170,13 +170,13 @@ class NodePlugin:
         self._tell(note, self.findings)
         self.host.writer.heard = partial(self._written, note)
         self.host.listen(self._sensed)
-        self._tell_health()
         # The kubelet is answered to the last, with eyes open: what is entered last ends first.
         async with asyncio.TaskGroup() as group, AsyncExitStack() as stack:
             stack.push_async_callback(self.host.writer.close)
             group.create_task(self._notices.run(), name="notices")
             group.create_task(self.host.run(), name="eyes")
             group.create_task(self._describe(), name="specs")
+            group.create_task(self._follow_health(), name="health")
             group.create_task(self._runner.run(await self._kinds(note)), name="runner")
             await self._runner.synced.wait()
             await self._repair()
@@ -198,7 +198,6 @@ class NodePlugin:
     def _written(self, note: Callable[[str], None], done: Done) -> None:
         self._metrics.checkpoint_written(done.writes, done.seconds)
         self._tell(note, self._store.findings())
-        self._tell_health()
 
     async def _describe(self) -> None:
         """Have NVIDIA's tool describe the GPUs there are, whenever others are."""
@@ -216,7 +215,16 @@ class NodePlugin:
 
     def _sensed(self) -> None:
         self._runner.sense(self._settings.node)
-        self._tell_health()
+
+    async def _follow_health(self) -> None:
+        """Tell of devices' health whenever it may have changed: a hundred claims at once are one change."""
+        news = asyncio.Event()
+        self.host.listen(news.set)
+        while True:
+            news.clear()
+            self._tell_health()
+            await news.wait()
+            await self._clock.sleep(SETTLE_SECONDS)
 
     def _tell_health(self) -> None:
         """Have the kubelet tell the owners of pods whose device is gone from under them."""
