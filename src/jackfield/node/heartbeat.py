@@ -10,13 +10,13 @@ from jackfield.model.lease import Lease, LeaseSpec
 from jackfield.model.meta import ObjectMeta, OwnerReference
 from jackfield.model.names import Key, NodeName, Seconds, Version, named, rfc3339_micro
 from jackfield.model.node import HEARTBEATS, Node
+from jackfield.model.policy import Policy
 from jackfield.ports import Clock, Cluster, Gone, Merge, PortError
 
-INTERVAL_SECONDS: Final = Seconds(10.0)
+BEATS: Final = 4
+"""How many signs of life are given within the policy's `heartbeatSeconds`: all but one of them may get lost."""
 AGAIN_SECONDS: Final = Seconds(0.5)
 """How soon it is looked again whether something is still in the way, or a renewal that failed is repeated."""
-DURATION_SECONDS: Final = 40
-"""What the Lease says of itself; the policy's `heartbeatSeconds` is what counts."""
 _ANY: Final = Version("")
 
 
@@ -25,6 +25,8 @@ class Heartbeat:
 
     def __init__(self, node: NodeName, cluster: Cluster, clock: Clock, trouble: Callable[[], str]) -> None:
         """`trouble` says what keeps the plugin from being of use; nothing while it is."""
+        self.duration = Policy().heartbeat_seconds
+        """How long the node may be silent, by the policy: where it is longer, the API server hears of us less often."""
         self.lost = ""
         """Why the last renewal failed; nothing if it did not."""
         self._node = node
@@ -46,12 +48,13 @@ class Heartbeat:
                         told = self.lost
                         note(f"{told}; without it the node is offered nothing")
                 else:
-                    self.lost, pause, told = "", INTERVAL_SECONDS, ""
+                    self.lost, pause, told = "", Seconds(max(AGAIN_SECONDS, self.duration / BEATS)), ""
             await self._clock.sleep(pause)
 
     async def _beat(self) -> None:
         now, key = rfc3339_micro(self._clock.now()), Key(HEARTBEATS, self._node)
-        body = {"spec": {"renewTime": now, "holderIdentity": self._node}}
+        lasts = round(self.duration)
+        body = {"spec": {"renewTime": now, "holderIdentity": self._node, "leaseDurationSeconds": lasts}}
         try:
             await self._cluster.write(Merge(Lease, key, _ANY, body))
         except Gone:
@@ -61,7 +64,7 @@ class Heartbeat:
             metadata = ObjectMeta(name=key.name, namespace=key.namespace, owner_references=(owner,))
             spec = LeaseSpec(
                 holder_identity=self._node,
-                lease_duration_seconds=DURATION_SECONDS,
+                lease_duration_seconds=lasts,
                 acquire_time=now,
                 renew_time=now,
             )

@@ -162,6 +162,7 @@ class NodePlugin:
         self._service = Service(DRIVER, preparing, places, self._health)
         self._notices = Notices(cluster, settings.node, DRIVER)
         self._heartbeat = Heartbeat(settings.node, cluster, clock, self.trouble)
+        self._heartbeat.duration = policy.heartbeat_seconds
         self._kit: Kit | None = None
         self._starting = "the API server to tell of this node's ComposableResources"
 
@@ -301,6 +302,7 @@ class NodePlugin:
             what = "localDevices: is read when the plugin starts; restart it, what is prepared stays prepared"
             return (what,)
         self._settings = replace(self._settings, policy=policy)
+        self._heartbeat.duration = policy.heartbeat_seconds
         self.host.follow(policy)
         self._runner.follow(policy)
         return ()

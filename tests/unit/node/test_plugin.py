@@ -64,6 +64,40 @@ def test_a_plugin_that_is_of_no_use_gives_no_sign_of_life() -> None:
     on_stage(scene)
 
 
+class _Pauses:
+    """A clock that remembers how long somebody wants to wait, and waits no time."""
+
+    def __init__(self) -> None:
+        self.asked: list[float] = []
+
+    def now(self) -> Seconds:
+        return WallClock().now()
+
+    async def sleep(self, duration: Seconds) -> None:
+        self.asked.append(duration)
+        await WallClock().sleep(Seconds(0.001))
+
+
+def test_signs_of_life_are_as_frequent_as_the_policy_needs_them() -> None:
+    """Five thousand nodes that say every ten seconds that they live keep an API server busy with nothing else."""
+
+    async def scene(stage: Stage) -> None:
+        clock = _Pauses()
+        heartbeat = Heartbeat(b.NODE, stage.site.client("heart"), clock, lambda: "")
+        task = asyncio.create_task(heartbeat.run())
+        await stage.until(lambda: clock.asked != [])
+        assert clock.asked[0] == 10.0
+        assert _leases(stage)[0].spec.lease_duration_seconds == 40
+        heartbeat.duration = Seconds(240.0)
+        await stage.until(lambda: 60.0 in clock.asked)
+        assert _leases(stage)[0].spec.lease_duration_seconds == 240
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+    on_stage(scene)
+
+
 def test_a_device_that_is_attached_is_seen_by_its_serial_number_wherever_it_comes_up() -> None:
     async def scene(stage: Stage) -> None:
         async with stage.plugin():
