@@ -11,6 +11,7 @@ from jackfield.model.composition import ComposableResource
 from jackfield.model.fabric import Order
 from jackfield.model.meta import Object
 from jackfield.model.names import NodeName, Version
+from jackfield.model.slice import ResourceSlice
 from jackfield.ports import Changed, Cluster, Conflict, Gone, Selection, Synced
 
 
@@ -23,20 +24,28 @@ async def shown(cluster: Cluster, kind: type[Object], selection: Selection) -> A
             yield change.object
 
 
-async def need_current(hands: Hands, kind: type[ComposableResource | ResourceClaim], node: NodeName) -> None:
-    """See that all of a kind on a node is known as it is now. Raises Conflict if it was not, and now is."""
-    news = False
-    async for one in shown(hands.world.cluster, kind, Selection()):
-        deltas = hands.store.put(one)
-        hands.told(deltas)
-        news |= bool(deltas) and isinstance(one, kind) and one.node == node
-    if news:
+async def need_current(
+    hands: Hands, kind: type[ComposableResource | ResourceClaim | ResourceSlice], node: NodeName
+) -> None:
+    """See that all of a kind on a node was known, when this was decided, as it is now. Raises Conflict if it was not.
+
+    What was not known may have come since by any way: as an answer to somebody else who asked at the same time, too.
+    """
+    decided = min(hands.decided, hands.store.news)
+    fields = {"spec.nodeName": node} if kind is ResourceSlice else {}  # nothing selects claims by their node
+    async for one in shown(hands.world.cluster, kind, Selection(fields=fields)):
+        hands.told(hands.store.put(one))
+    if hands.store.changed(kind, node) > decided:
         raise Conflict(f"a {kind.__name__} on {node} had changed")
 
 
 async def need_unclaimed(hands: Hands, order: Order) -> None:
-    """See that every claim on an order's node is known, once in this process: what is asked again is under way."""
+    """See that every claim on an order's node is known, once in this process: what is asked again is under way.
+
+    Also what drivers offer there: whoever has been told an old list does not know that a device must be tainted first.
+    """
     if order.id not in hands.unclaimed:
+        await need_current(hands, ResourceSlice, order.node)
         await need_current(hands, ResourceClaim, order.node)
         hands.unclaimed[order.id] = None
 

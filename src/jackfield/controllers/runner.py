@@ -49,6 +49,13 @@ class Controller(msgspec.Struct, frozen=True):
     """The fabric that a key belongs to, and with it who decides."""
 
 
+class Decided(msgspec.Struct, frozen=True):
+    """A plan, and what it is carried out with: hands that know how much was known when it was made."""
+
+    plan: Plan
+    hands: Hands
+
+
 class Recorder(Protocol):
     """Hears all that is decided and done; logs, Events, metrics and stories are renderings of it."""
 
@@ -256,7 +263,8 @@ class Runner:
                 dirty.later(key, plan.again_at)
                 room.release()
                 continue
-            group.create_task(self._round(controller, key, plan, room))
+            decided = Decided(plan, msgspec.structs.replace(self.hands, decided=self.store.news))
+            group.create_task(self._round(controller, key, decided, room))
 
     def _decide(self, controller: Controller, key: Hashable) -> Plan:
         policy = self.store.policy
@@ -275,14 +283,14 @@ class Runner:
         return msgspec.structs.replace(plan, actions=())
 
     async def _round(
-        self, controller: Controller, key: Hashable, plan: Plan, room: asyncio.Semaphore
+        self, controller: Controller, key: Hashable, decided: Decided, room: asyncio.Semaphore
     ) -> None:
-        dirty = self._dirty[controller.name]
+        dirty, plan = self._dirty[controller.name], decided.plan
         again_at = plan.again_at
         try:
             self._recorder.hop(plan.actions[0], Seconds(self._world.clock.now() - dirty.marked(key)))
             for action in plan.actions:
-                await self._do(controller, action)
+                await self._do(controller, action, decided.hands)
             self._failures.pop((controller.name, key), None)
         except PortError as error:
             again_at = min(again_at, self._again(controller, key, error))
@@ -291,10 +299,10 @@ class Runner:
             room.release()
         dirty.later(key, again_at)
 
-    async def _do(self, controller: Controller, action: AnyAction) -> None:
+    async def _do(self, controller: Controller, action: AnyAction, hands: Hands) -> None:
         by = f"{controller.name}.decide"
         try:
-            await act(action, self.hands)
+            await act(action, hands)
         except PortError as error:
             self._recorder.did(self._world.clock.now(), by, action, f"{type(error).__name__}: {error}")
             raise

@@ -57,10 +57,13 @@ class Store:
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
+        self.news = 0
+        """How many changes of objects it has taken."""
         self.clear()
 
     def clear(self) -> None:
         """Know nothing, as if just started."""
+        self._changed: dict[tuple[type[Object], str], int] = {}
         self._supply = Supply(self.policy)
         self._objects: dict[type[Object], dict[Key, Object]] = {}
         self._gone: dict[tuple[type[Object], Key], int] = {}
@@ -358,6 +361,10 @@ class Store:
         """Return an object of any kind, if it was heard of."""
         return self.get(kind, key)
 
+    def changed(self, kind: type[Object], node: NodeName) -> int:
+        """Return how many changes it had taken when one of a kind on a node last was another."""
+        return self._changed.get((kind, node), 0)
+
     # --- everything, for repair and for checks: these cost the cluster
 
     def kinds(self) -> tuple[type[Object], ...]:
@@ -383,6 +390,10 @@ class Store:
     def _reindex(self, old: Object | None, new: Object | None) -> tuple[Delta, ...]:
         """Take the old object out of the indexes, put the new one in, and look again at what it touches."""
         touched: dict[DeviceID, None] = {}
+        self.news += 1
+        for one in (old, new):
+            if isinstance(one, ComposableResource | ResourceClaim | ResourceSlice):
+                self._changed[type(one), _place(one)] = self.news
         if old is not None:
             self._by.take_out(old, touched)
             if isinstance(old, ComposableResource):
@@ -424,6 +435,10 @@ class Store:
         queued = held and any(quota.admitted(one, self.policy) for one in self._by.claims_holding.get(device))
         self._supply.touch(device, held=held, queued=queued, resource=resource)
         return naming.fabric_of(device, self.policy)
+
+
+def _place(one: ComposableResource | ResourceClaim | ResourceSlice) -> str:
+    return one.spec.node_name if isinstance(one, ResourceSlice) else one.node
 
 
 def _version(one: Object) -> int:

@@ -18,6 +18,7 @@ from jackfield.model.event import Event
 from jackfield.model.host import Facts
 from jackfield.model.meta import Condition, Object, with_condition
 from jackfield.model.names import (
+    NEVER,
     FabricName,
     Key,
     NodeName,
@@ -51,6 +52,8 @@ class Hands(msgspec.Struct, frozen=True):
     """Hears what is worth telling a user about an object."""
     lead: Lead
     """Knows whether the fabric may still be asked for anything."""
+    decided: float = NEVER
+    """How many changes the store had taken when it was decided what is done now; NEVER means that it is decided now."""
     adopting: dict[tuple[FabricName | None, PhysicalID], None] = msgspec.field(default_factory=dict)
     """The devices that are being written into the books."""
     unclaimed: dict[OrderID, None] = msgspec.field(default_factory=dict)

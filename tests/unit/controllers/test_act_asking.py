@@ -3,9 +3,10 @@
 import pytest
 from msgspec.structs import replace
 
+from jackfield.controllers.act import act
 from jackfield.model.composition import FINALIZER, ComposableResource, ResourceState
 from jackfield.model.meta import Object
-from jackfield.model.names import Uid
+from jackfield.model.names import NodeName, OrderID, Uid
 from jackfield.model.node import Node
 from jackfield.model.plan import Adopt, DeleteResource, Detach, LabelNode, PutResource
 from jackfield.ports import Conflict, Gone
@@ -82,6 +83,46 @@ def test_a_vendors_device_is_not_detached_by_who_has_not_heard_of_a_claim_there(
         await bench.act(detach)
         assert (await bench.resource()).state is ResourceState.DELETING
         assert bench.hands.unclaimed == {}
+
+    play(scene)
+
+
+def test_a_vendors_device_is_not_detached_by_who_has_not_heard_that_its_driver_offers_it() -> None:
+    """Without a taint the scheduler gives it away while it is on its way out."""
+
+    async def scene(bench: Bench) -> None:
+        made = await bench.put(b.resource(state=ResourceState.DETACHING, physical="0000"))
+        await bench.world.fabrics[b.FABRIC].attach(order())
+        await bench.wait(6)
+        offered = await bench.put(b.vendor_slice("uuid-0"))
+        elsewhere = await bench.put(b.vendor_slice("uuid-1", on="n2"))
+        forget(bench, offered)
+        detach = Detach(phase=P, because=WHY, resource=CR, version=version(made), order=order(), ask=True)
+        with pytest.raises(Conflict):
+            await bench.act(detach)
+        await bench.wait(4)
+        assert bench.store.all(type(offered)) == (offered,)
+        assert elsewhere not in bench.store.all(type(offered))
+        there = bench.manager.pool.device(order().device)
+        assert there is not None
+        assert there.node == b.NODE
+
+    play(scene)
+
+
+def test_what_came_between_a_decision_and_its_deed_is_news_whoever_asked_for_it() -> None:
+    """Two who ask at the same time are told the same, and only for the first of them it would be new."""
+
+    async def scene(bench: Bench) -> None:
+        made = await bench.put(b.resource(state=ResourceState.DETACHING, physical="0000"))
+        detach = Detach(phase=P, because=WHY, resource=CR, version=version(made), order=order(), ask=True)
+        before = replace(bench.hands, decided=bench.store.news)
+        await bench.put(b.claim("c", on="n2"))
+        await act(replace(detach, order=replace(order(), node=NodeName("n3"))), before)
+        await bench.put(b.claim("d"))
+        with pytest.raises(Conflict):
+            await act(replace(detach, order=replace(order(), id=OrderID("another"))), before)
+        assert tuple(bench.hands.unclaimed) == ()
 
     play(scene)
 
