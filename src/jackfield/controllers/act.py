@@ -288,7 +288,8 @@ async def _attach(action: Attach, hands: Hands) -> None:
     version = await _sent("attach", action, hands)
     match await _asked(action, version, hands.world.fabrics[action.order.fabric].attach, hands):
         case Working():
-            return
+            if action.mark_sent:  # only the inventory will say that it has come: it is looked at often now
+                hands.moved(action.order.fabric)
         case Done(device=device, serial=serial):
             hands.moved(action.order.fabric)
             if not action.mark_sent:  # without ids another may have taken it: the inventory says whose it is

@@ -14,7 +14,7 @@ from jackfield.model.composition import (
     ComposableResource,
     ResourceState,
 )
-from jackfield.model.fabric import Machine, Order
+from jackfield.model.fabric import Order
 from jackfield.model.meta import holds
 from jackfield.model.names import FabricName, Key, NodeName, PhysicalID, Seconds, seconds
 from jackfield.model.node import Node
@@ -77,7 +77,7 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[str, ...]:
 def _resources(view: View, one: object) -> tuple[str, ...]:
     match one:
         case ComposableResource(state=ResourceState.DETACHING | ResourceState.DELETING):
-            return (one.metadata.name, *_waiting(view, one.node))  # what leaves makes room
+            return (one.metadata.name, *room.waiting(view, one.node))  # what leaves makes room
         case ComposableResource():
             return (one.metadata.name,)
         case ResourceClaim():
@@ -157,7 +157,11 @@ def _attach(view: View, resource: ComposableResource, policy: Policy, now: Secon
     if obstacle is not None:
         return Plan(waiting=(obstacle,), again_at=_hope_ends(view, resource, policy, now))
     if not _knows_orders(view, resource, policy):
-        return quiet.attach(view, resource, order(resource, policy, view), policy, now)
+        plan = quiet.attach(view, resource, order(resource, policy, view), policy, now)
+        if any(isinstance(one, Attach) for one in plan.actions) and _queues(view, resource, policy, now):
+            turn = _wait(resource, "Turn", "the fabric manager to have done what it was asked before")
+            return Plan(waiting=(turn,), again_at=plan.again_at)
+        return plan
     attach = Attach(
         phase=Phase.ATTACHING,
         claim=_claim(view, resource),
@@ -169,6 +173,28 @@ def _attach(view: View, resource: ComposableResource, policy: Policy, now: Secon
     return Plan(
         (attach,), (_wait(resource, "Attaching", "the fabric manager to attach it"),), _soon(policy, now)
     )
+
+
+def _queues(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> bool:
+    """Whether a manager without ids would not begin with a call at once: then it could run out of its time there.
+
+    Of those that could be sent now the first by name go first, so that what is decided at one moment is not too much.
+    """
+    fabric = _fabric(resource, policy)
+    inventory, under_way = view.inventory(fabric), view.under_way(fabric)
+    if inventory is None or len(under_way) <= inventory.traits.jobs:
+        return False
+    at_work = quiet.calls(view, fabric, now)
+    ahead = [
+        one
+        for one in under_way
+        if one.metadata.name < resource.metadata.name
+        and one.metadata.name not in at_work
+        and one.metadata.name in room.waiting(view, one.node)
+        and quiet.due(view, one, fabric)
+        and _obstacle(view, one, policy) is None
+    ]
+    return len(at_work) + len(ahead) >= inventory.traits.jobs
 
 
 def _must_be_known(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> bool:
@@ -199,7 +225,7 @@ def _obstacle(view: View, resource: ComposableResource, policy: Policy) -> Waiti
     if not inventory.traits.chooses_device and not order(resource, policy, view).device:
         # An order without a device would be filled with any.
         return _wait(resource, "Missing", _unknown(view, resource, policy))
-    if machine is not None and _full(view, resource, machine, inventory.fabric):
+    if machine is not None and room.full(view, resource, machine, inventory.fabric):
         return _wait(resource, "Room", f"one of the {machine.slots} slots of {resource.node} to be free")
     return None
 
@@ -210,27 +236,6 @@ def _unknown(view: View, resource: ComposableResource, policy: Policy) -> str:
     if room.vanished(view, resource.device, policy):
         return f"its fabric's manager to show {resource.device.device} again"
     return f"the policy to say which model {resource.device} is of"
-
-
-def _full(view: View, resource: ComposableResource, machine: Machine, fabric: FabricName) -> bool:
-    """Whether what leaves the node has not left yet: its manager would refuse, and the node would be blamed."""
-    there = view.attached(machine.node)
-    nobodys = [one for one in there if one.ours and view.resource_with(fabric, one.id) is None]
-    if any(one.order in {"", resource.order} for one in nobodys):
-        return False  # it may be what was ordered, though nobody has said so yet
-    ahead = [one for one in _waiting(view, machine.node) if one < resource.metadata.name]
-    # An order that was given up under way may have its slot until it is closed.
-    ahead += _waiting(view, machine.node, ResourceState.DETACHING)
-    return max(len(there), len(there) - len(nobodys) + len(ahead)) >= machine.slots
-
-
-def _waiting(view: View, node: NodeName, state: ResourceState = ResourceState.ATTACHING) -> tuple[str, ...]:
-    """The resources in a state for which no device is known yet."""
-    return tuple(
-        one.metadata.name
-        for one in view.resources_on(node)
-        if one.state is state and not one.status.cdi_device_id
-    )
 
 
 def _give_up(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> str:
@@ -294,10 +299,10 @@ def _withdraw(view: View, resource: ComposableResource, policy: Policy, now: Sec
 
 
 def _to_blame(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> bool:
-    """Whether device and node failed together and nobody has noted it; a pause or a silence is not their fault."""
+    """Whether device and node failed together and nobody has noted it; a pause, a silence or a queue is no fault."""
     if view.node(resource.node) is None:
         return False
-    late = now >= _deadline(resource, policy) and not resource.deleting and _heard(view, resource, policy)
+    late = now >= _deadline(resource, policy) and not resource.deleting and _asked(view, resource, policy)
     if not (resource.status.error or late or _mistaken(view, resource)):
         return False
     since = seconds(resource.metadata.creation_timestamp)
@@ -422,8 +427,11 @@ def _paused(resource: ComposableResource, policy: Policy) -> bool:
     return policy.paused or _fabric(resource, policy) in policy.fabrics_paused
 
 
-def _heard(view: View, resource: ComposableResource, policy: Policy) -> bool:
-    return not _paused(resource, policy) and view.inventory(_fabric(resource, policy)) is not None
+def _asked(view: View, resource: ComposableResource, policy: Policy) -> bool:
+    """Whether the manager has heard of the order for all we know; without ids it is noted when it was sent."""
+    if _paused(resource, policy) or view.inventory(_fabric(resource, policy)) is None:
+        return False
+    return _knows_orders(view, resource, policy) or bool(resource.sent[0])
 
 
 def _knows_orders(view: View, resource: ComposableResource, policy: Policy) -> bool:

@@ -21,7 +21,7 @@ def attach(view: View, resource: ComposableResource, order: Order, policy: Polic
     if adopted is not None:
         return Plan((adopted,))
     verb, _ = resource.sent
-    if verb == "attach" and not _quiet(view, resource, order.fabric):
+    if not due(view, resource, order.fabric):
         what = "the manager to attach it; it is asked again only when quiet"
         return Plan(waiting=(_wait(resource, what),), again_at=Seconds(now + policy.poll_seconds))
     send = Attach(
@@ -33,6 +33,30 @@ def attach(view: View, resource: ComposableResource, order: Order, policy: Polic
         because=f"{resource.node} should have it" if verb != "attach" else "all is quiet and nothing came",
     )
     return Plan((send,), again_at=Seconds(now + policy.poll_seconds))
+
+
+def due(view: View, resource: ComposableResource, fabric: FabricName) -> bool:
+    """Return whether an attach may be sent as far as earlier calls of its own go: it never was, or all is quiet."""
+    return resource.sent[0] != "attach" or _quiet(view, resource, fabric)
+
+
+def calls(view: View, fabric: FabricName, now: Seconds) -> tuple[str, ...]:
+    """Return the resources whose last call the manager may still be at."""
+    inventory = view.inventory(fabric)
+    within = inventory.traits.call_timeout if inventory is not None else NEVER
+    return tuple(
+        one.metadata.name
+        for one in view.under_way(fabric)
+        if now < one.sent[1] + within and _unanswered(view, one)
+    )
+
+
+def _unanswered(view: View, resource: ComposableResource) -> bool:
+    """Whether nothing is seen yet of what was last asked for."""
+    device = resource.status.cdi_device_id
+    if resource.state is ResourceState.ATTACHING:
+        return not device and not resource.status.error
+    return resource.sent[0] == "detach" and any(one.id == device for one in view.attached(resource.node))
 
 
 def _anew(order: Order, resource: ComposableResource) -> Order:

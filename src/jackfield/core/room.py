@@ -8,7 +8,7 @@ import msgspec
 from jackfield.core import naming
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import RELEASED, ComposabilityRequest, ComposableResource, ResourceState
-from jackfield.model.fabric import FabricDevice
+from jackfield.model.fabric import FabricDevice, Machine
 from jackfield.model.lease import Lease
 from jackfield.model.meta import condition
 from jackfield.model.names import NEVER, DeviceID, FabricName, ModelName, NodeName, Seconds, seconds
@@ -185,6 +185,27 @@ def names_of(view: View, resource: ComposableResource) -> tuple[DeviceID, ...]:
     """Return all names under which a claim may hold the resource's device."""
     ours = (resource.device,) if resource.device is not None else ()
     return (*ours, *drivers_names(view, resource))
+
+
+def full(view: View, resource: ComposableResource, machine: Machine, fabric: FabricName) -> bool:
+    """Return whether what leaves the node has not left yet: its manager would refuse, and the node would be blamed."""
+    there = view.attached(machine.node)
+    nobodys = [one for one in there if one.ours and view.resource_with(fabric, one.id) is None]
+    if any(one.order in {"", resource.order} for one in nobodys):
+        return False  # it may be what was ordered, though nobody has said so yet
+    ahead = [one for one in waiting(view, machine.node) if one < resource.metadata.name]
+    # An order that was given up under way may have its slot until it is closed.
+    ahead += waiting(view, machine.node, ResourceState.DETACHING)
+    return max(len(there), len(there) - len(nobodys) + len(ahead)) >= machine.slots
+
+
+def waiting(view: View, node: NodeName, state: ResourceState = ResourceState.ATTACHING) -> tuple[str, ...]:
+    """Return the resources in a state for which no device is known yet."""
+    return tuple(
+        one.metadata.name
+        for one in view.resources_on(node)
+        if one.state is state and not one.status.cdi_device_id
+    )
 
 
 def drivers_names(view: View, resource: ComposableResource) -> tuple[DeviceID, ...]:

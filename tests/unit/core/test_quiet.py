@@ -359,3 +359,62 @@ def test_an_attach_is_not_given_up_on_an_inventory_from_before() -> None:
     assert plan is not None
     assert words(plan) == "the manager to be quiet about it"
     assert plan.again_at == SOON
+
+
+SERIAL = replace(SLOTS, jobs=1)
+TURNS = {
+    "the first by name goes first": Row((slot(0), slot(1)), do=("a100-0",)),
+    "what is under way is waited for": Row((slot(0), slot(1, sent=sent("attach", 9)))),
+    "what has come is not": Row((slot(0), slot(1, sent=sent("attach", 9), physical="p1")), do=("a100-0",)),
+    "nor what has failed": Row((slot(0), slot(1, sent=sent("attach", 9), error="no")), do=("a100-0",)),
+    "nor what will not come any more": Row(
+        (slot(0, sent=sent("attach", 180)), slot(1)), do=("a100-1",), since=b.NOW - 9
+    ),
+    "what may be asked again goes first as well": Row(
+        (slot(0, sent=sent("attach", 180)), slot(1)), do=("a100-0",)
+    ),
+    "a detach takes the manager's time too": Row(
+        (leaving(physical="p9", sent=sent("detach", 9)), slot(1)), (gpu(9),)
+    ),
+    "until its device has gone": Row(
+        (leaving(physical="p9", sent=sent("detach", 9)), slot(1)), do=("a100-1",)
+    ),
+    "what nobody has asked for yet takes no time": Row(
+        (leaving(physical="p9", sent=sent("attach", 9)), slot(1)), (gpu(9),), do=("a100-1",)
+    ),
+    "who waits for something else lets others go first": Row(
+        (slot(0, on="n0"), slot(1)), (gpu(9, on="n0", ours=False),), do=("a100-1",)
+    ),
+    "a manager that does two at a time is asked for two": Row(
+        (slot(0), slot(1), slot(2)), do=("a100-0", "a100-1"), traits=replace(SLOTS, jobs=2)
+    ),
+}
+
+
+@pytest.mark.parametrize("row", TURNS.values(), ids=TURNS)
+def test_a_manager_is_not_asked_for_more_than_it_does_at_a_time(row: Row) -> None:
+    """A call that queues there runs out of its time, and what it was to bring would be blamed for it."""
+    traits = SERIAL if row.traits is SLOTS else row.traits
+    machines = (Machine(NodeName("n0"), 1), Machine(NodeName("n1"), since=Seconds(row.since)))
+    shown = b.showing(b.inventory(models={"A100": 2}, machines=machines, traits=traits), *row.attached)
+    there = b.world(b.node(), b.node("n0"), *row.there, inventories=(shown,), looked=row.asked)
+    asked = []
+    for one in row.there:
+        plan = attach.decide(there, one.metadata.name, POLICY, b.NOW)
+        name = one.metadata.name.removesuffix(".rack-a")
+        asked += [name for action in plan.actions if isinstance(action, Attach)]
+        if reasons(plan) == ("Turn",):
+            assert (words(plan), plan.again_at) == (
+                "the fabric manager to have done what it was asked before",
+                SOON,
+            )
+    assert tuple(asked) == row.do
+
+
+def test_who_never_had_its_turn_is_not_to_blame() -> None:
+    late = Seconds(b.NOW + 200)
+    for mark, blamed in (("", False), (sent("attach", 0), True)):
+        there = view(Row((slot(sent=mark),), asked=late))
+        steps_ = steps(attach.decide(there, "a100-0.rack-a", POLICY, late))
+        assert ("Blame node/n1" in steps_) is blamed
+        assert "MarkState Detaching resource/a100-0.rack-a" in steps_
