@@ -19,6 +19,7 @@ from jackfield.controllers.lead import Alone, Lead
 from jackfield.controllers.patience import Patience
 from jackfield.controllers.store import Store
 from jackfield.controllers.writing import Hands, sense
+from jackfield.core.lead import NO_FABRIC
 from jackfield.model.meta import Object
 from jackfield.model.names import FabricName, NodeName, Seconds
 from jackfield.model.plan import AnyAction, Finding, Plan, Waiting
@@ -168,9 +169,19 @@ class Runner:
             for controller in self._controllers:
                 dirty = self._dirty[controller.name]
                 for key in controller.wakes(self.store, policy, delta):
-                    dirty.mark(key)
+                    if self._concerns_us(controller, key):
+                        dirty.mark(key)
         for listener in self.listeners if deltas else ():
             listener(deltas)
+
+    def _concerns_us(self, controller: Controller, key: Hashable) -> bool:
+        """Whether a key may be ours when its turn comes.
+
+        Whose it is nobody knows until all has been told; and what belongs to no fabric may belong to one by what is
+        heard next, such as the claim for which a request was written.
+        """
+        fabric = controller.fabric(self.store, self.store.policy, key)
+        return fabric == NO_FABRIC or not self.synced.is_set() or self._lead.leads(fabric)
 
     def sense(self, node: NodeName) -> None:
         """Look at what a node sees; called when the node says that it changed."""

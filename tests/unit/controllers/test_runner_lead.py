@@ -111,6 +111,30 @@ def test_what_another_replica_led_is_decided_as_soon_as_we_lead_it() -> None:
     play(scene)
 
 
+def test_what_another_replica_leads_is_not_even_queued_but_what_nobody_knows_is() -> None:
+    """What is heard next may show whose it is: a machine that comes to its fabric before the key's turn is decided."""
+
+    async def scene(bench: Bench) -> None:
+        await two_fabrics(bench)
+        nodes = Nodes()
+        runner = replica(bench, nodes, Some(b.FABRIC), Heard())
+        task = asyncio.get_running_loop().create_task(runner.run({Node: EVERYTHING}))
+        await bench.wait(1)
+        nodes.asked.clear()
+        depths = []
+        for name in ("n1", "n2", "n3"):
+            runner.hear((ObjectChanged(None, bench.store.node(NodeName(name))),))
+            depths.append(runner.backlog)
+        bench.store.see(b.inventory(machines=("n1", "n3")))
+        await bench.wait(1)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert depths == [1, 1, 2]
+        assert nodes.asked == ["n1", "n3"]
+
+    play(scene)
+
+
 # --- the gatekeeper
 
 
