@@ -147,17 +147,21 @@ def _late_prepare(cast: Cast) -> Iterator[AnyStep]:
     """A pod goes while its claim is being prepared, and the next one's claim is not recorded yet."""
     dice, here = cast.dice, cast.nodes[0]
     yield cast.pod(0, cast.at, 3.0, node=here)  # so that a device stands there
-    claim = cast.claim(cast.when(45.0, 70.0))
-    began = claim.at
-    yield claim
-    yield trouble.Storm(at=began, program="jackfield-node", mishap=Mishap.SLOW, likely=1.0, seconds=45.0)
-    yield cast.pod(1, began, 60.0, claim.name, here)
-    over = round(began + dice.uniform(2.0, 9.0), 1)
-    yield cast.end(1, over, force=True)
-    for number in range(len(REPLICAS)):
-        at = round(over + dice.uniform(1.0, 4.0), 1)
-        yield trouble.Kill(at=at, replica=number, calls=dice.choice((0, 1, 2)), down=20.0)
-    yield cast.pod(2, round(over + dice.uniform(0.5, 3.0), 1), 20.0, claim.name, here)
+    for number in (1, 3):
+        began = (number - 1) * 35.0
+        claim = cast.claim(cast.when(45.0 + began, 60.0 + began), number)
+        yield claim
+        yield cast.pod(number, claim.at, 60.0, claim.name, here)
+        # A kubelet asks only for a pod that its claim is reserved for: it must have looked before the pod goes, and
+        # the plugin must look after the next pod was given the same device.
+        for program in ("kubelet", "jackfield-node"):
+            yield trouble.Storm(at=claim.at, program=program, mishap=Mishap.SLOW, likely=1.0, seconds=25.0)
+        over = claim.at + dice.uniform(3.0, 9.0)
+        yield cast.end(number, round(over, 1), force=True)
+        dead = over + dice.uniform(0.5, 2.0)  # by now the first pod's record is forgotten
+        for replica in range(len(REPLICAS)):
+            yield trouble.Kill(at=round(dead, 1), replica=replica, down=20.0)
+        yield cast.pod(number + 1, round(dead + dice.uniform(0.1, 1.0), 1), 20.0, claim.name, here)
 
 
 # --- the scheduler
