@@ -25,6 +25,7 @@ from jackfield.model.meta import Object, holds
 from jackfield.model.names import (
     LONG_AGO,
     NEVER,
+    DeviceID,
     FabricName,
     Key,
     NodeName,
@@ -99,6 +100,9 @@ class Audit:
         self._abandoned: dict[Uid, None] = {}  # claims of pods that went before they had ended
         self._prepared: dict[NodeName, dict[tuple[Uid, PhysicalID], None]] = {}
         self._changed: dict[str, Seconds] = {}
+        self._given_up: dict[
+            DeviceID, tuple[NodeName, Seconds]
+        ] = {}  # where a claim had it last, and until when
         self._unshown: dict[str, None] = {}  # nodes and resources whose manager forgot something
         self._by_hand: dict[str, None] = {}  # requests that somebody else wrote
         self._waits: dict[str, tuple[Seconds, Waiting]] = {}
@@ -189,7 +193,7 @@ class Audit:
     def _check(self, old: Object | None, new: Object | None) -> None:
         now = self._world.clock.now()
         found = check.step(old, new, self._store, self._store.policy, now)
-        faults = [one for one in found if not self._is_unshown(one, new) and not self._is_unheard(one)]
+        faults = [one for one in found if not self._is_unshown(one, new) and not self._is_unheard(one, new)]
         for one in self._around(new):
             by_hand = isinstance(one, ComposableResource) and one.status.cdi_device_id in self._excused
             if one.uid not in self._robbed and not by_hand:  # no books are right about what somebody moved
@@ -227,15 +231,22 @@ class Audit:
         early = fault.checker is check.Checker.RETURNED_EARLY
         return early and (fault.object in self._unshown or node in self._unshown)
 
-    def _is_unheard(self, fault: check.Fault) -> bool:
+    def _is_unheard(self, fault: check.Fault, new: Object | None) -> bool:
         """Whether a claim is taken back while who does it may not have heard of the pod (rule 17 lets him).
 
         Likewise what is returned, or listed no more, by who may not have heard that it is in use: what is safe is
         written by version, and no safety rests on a slice (rules 3 and 13).
         """
         if fault.checker in HEARSAY:
-            return ending.is_behind(self._world)
+            return ending.is_behind(self._world) or self._was_wanted_elsewhere(new)
         return fault.checker is check.Checker.TAKEN_BACK and ending.is_stormy(self._world)
+
+    def _was_wanted_elsewhere(self, new: Object | None) -> bool:
+        """Whether a claim on another node had the device until a moment ago: for its sake it is returned (rule 4)."""
+        if not isinstance(new, ComposableResource) or new.device is None:
+            return False
+        node, at = self._given_up.get(new.device, (new.node, LONG_AGO))
+        return node != new.node and self._world.clock.now() < at + ending.CATCHING_UP_SECONDS
 
     def _around(self, new: Object | None) -> list[Object]:
         """What a change bears on."""
@@ -288,6 +299,10 @@ class Audit:
         if isinstance(new, ComposableResource):
             self._ledger.serves_request(self._store, new)
             self._changed[f"device/{new.device}"] = now
+        if isinstance(old, ResourceClaim):
+            kept = [result.id for result in new.results] if isinstance(new, ResourceClaim) else []
+            left = (result.id for result in old.results if result.id not in kept)
+            self._given_up |= dict.fromkeys(left, (old.node, now))
         if isinstance(new, ResourceClaim):
             self._changed[f"claim/{new.key}"] = now
         if isinstance(new, ComposabilityRequest) and old is None:
