@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -105,12 +106,21 @@ def tried(mutant: Mutant, spans: Iterable[range]) -> Found:
                 lived = live(copy, mutant.name, seed, span.stop)
                 lives, seed = lives + lived.last - seed + 1, lived.last + 1
                 if lived.words and not is_broken(lived.last):
-                    return Found(mutant, lived.last, *read(lived.words), lives)
+                    return Found(mutant, lived.last, *bitten(mutant, lived.words), lives)
     return Found(mutant, 0, "", "", lives)
 
 
+def bitten(mutant: Mutant, words: str) -> tuple[str, str]:
+    """Return the checker that found a mutant, and what it has seen. A mutant that is misspelt breaks no rule."""
+    checker, what = read(words)
+    if checker == "crash" and what.startswith(NameError.__name__):
+        raise RuntimeError(f"{mutant.name} could not be tried: {what}")
+    return checker, what
+
+
+@cache
 def is_broken(seed: int) -> bool:
-    """Return whether the code itself shows something at a seed; then it is told."""
+    """Return whether the code itself shows something at a seed; then it is told. It is tried once for all mutants."""
     itself = live(ROOT / "src", "no mutant", seed, seed + 1)
     if itself.words:
         tell(f"{'no mutant':<28} {seed:>8}  {'  '.join(read(itself.words))}")

@@ -31,7 +31,7 @@ MUTANTS = (
         "ready-on-any-version",
         "controllers/act.py",
         "    patch = Apply(ResourceClaim, action.claim, action.version, body, action.manager, status=True)",
-        "    patch = Apply(ResourceClaim, action.claim, _ANY, body, action.manager, status=True)",
+        "    patch = Apply(ResourceClaim, action.claim, ANY, body, action.manager, status=True)",
         "V2, rule 8: Ready is written on whatever the claim has become meanwhile",
     ),
     Mutant(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mutants.run import BEGIN, END, Found, Lived, apply, live, read, seeds, write
+from mutants.run import BEGIN, END, Found, Lived, apply, bitten, live, read, seeds, write
 from mutants.table import MUTANTS, Mutant
 
 HEAD = "\n| mutant | what it breaks | found at seed | by |\n|---|---|---|---|\n"
@@ -75,6 +75,12 @@ def test_a_mutant_is_tried_first_where_it_was_last_found(tmp_path: Path) -> None
 )
 def test_a_checker_is_told_from_the_time(words: str, checker: str, what: str) -> None:
     assert read(words) == (checker, what)
+
+
+def test_a_mutant_that_is_misspelt_is_not_found() -> None:
+    assert bitten(ONE, "crash KeyError: 'a'") == ("crash", "KeyError: 'a'")
+    with pytest.raises(RuntimeError, match=r"one could not be tried: .*not defined"):
+        bitten(ONE, "crash NameError: name '_ANY' is not defined")
 
 
 # --- a copy of the code that lives
