@@ -3,7 +3,7 @@
 Knows what is promised. Must not know who keeps the promise.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -117,12 +117,12 @@ EVERYTHING = Selection()
 class Cluster(Protocol):
     """The Kubernetes API. Any call may raise Retry."""
 
-    def watch(self, kind: type[T], selection: Selection = EVERYTHING) -> AsyncIterator[Change]:
+    def watch(self, kind: type[T], selection: Selection = EVERYTHING) -> AsyncGenerator[Change, None]:
         """Tell all objects, then `Synced`, then every change, without end and without a gap.
 
         A lost connection is mended inside; after one that cannot be resumed all objects are told again, with
-        `Synced` naming those that exist. An object that ceases to be selected is `Deleted` to this watcher. Raises
-        Refused, as Retry, only before the first `Synced`; Rewound at any time.
+        `Synced` naming those that exist. An object that ceases to be selected is `Deleted` to this watcher. Who has
+        heard enough closes it. Raises Refused, as Retry, only before the first `Synced`; Rewound at any time.
         """
 
     async def read(self, kind: type[T], key: Key) -> T:

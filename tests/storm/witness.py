@@ -51,7 +51,7 @@ class Books:
 
     async def watch_resources(self, cluster: Cluster) -> None:
         """Follow every ComposableResource; never ends."""
-        async with aclosing(cluster.watch(ComposableResource)) as changes:  # type: ignore[type-var]  # it has aclose
+        async with aclosing(cluster.watch(ComposableResource)) as changes:
             async for change in changes:
                 match change:
                     case Changed(object=ComposableResource() as one):
@@ -66,7 +66,7 @@ class Books:
 
     async def watch_requests(self, cluster: Cluster) -> None:
         """Follow every ComposabilityRequest; never ends."""
-        async with aclosing(cluster.watch(ComposabilityRequest)) as changes:  # type: ignore[type-var]  # likewise
+        async with aclosing(cluster.watch(ComposabilityRequest)) as changes:
             async for change in changes:
                 match change:
                     case Changed(object=ComposabilityRequest() as one):

@@ -17,7 +17,7 @@ before the lease is renewed again. Else the others would leave him what he does 
 import asyncio
 import math
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import Final, Protocol
 
 import msgspec
@@ -317,10 +317,11 @@ class Leases:
     async def _look(self) -> None:
         """Look at all leases as they are now; what the watch told may be old."""
         self._sees, began = False, self._clock.now()
-        async for change in self._cluster.watch(Lease, self._alike):
-            self._hear(change)
-            if isinstance(change, Synced):
-                break
+        async with aclosing(self._cluster.watch(Lease, self._alike)) as changes:
+            async for change in changes:
+                self._hear(change)
+                if isinstance(change, Synced):
+                    break
         self._sees, self._looked = True, began
         self._others = {
             name: one for name, one in self._others.items() if name in self._leases or one.until > began

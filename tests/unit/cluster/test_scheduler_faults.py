@@ -1,7 +1,7 @@
 """The scheduler when the API does not answer, answers too late, or is changed by others meanwhile."""
 
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import TypeVar
 
 import pytest
@@ -31,7 +31,7 @@ class Moody:
         self.loses_answer: Wrong = lambda _: False
         self.takes = Seconds(0.0)
 
-    def watch(self, kind: type[T], selection: Selection = EVERYTHING) -> AsyncIterator[Change]:
+    def watch(self, kind: type[T], selection: Selection = EVERYTHING) -> AsyncGenerator[Change, None]:
         return self._cluster.watch(kind, selection)
 
     async def read(self, kind: type[T], key: Key) -> T:

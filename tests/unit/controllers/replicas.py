@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import TypeVar
 
 from jackfield.cluster.api import EmbeddedCluster
@@ -67,7 +67,7 @@ class Wire:
         if self.refusing:
             raise Refused("you may not")
 
-    async def watch(self, kind: type[T], selection: Selection = EVERYTHING) -> AsyncIterator[Change]:
+    async def watch(self, kind: type[T], selection: Selection = EVERYTHING) -> AsyncGenerator[Change, None]:
         await self._pass()
         synced = False
         async for change in self._cluster.watch(kind, selection):

@@ -1,7 +1,7 @@
 """What a restored backup means to the controllers: nothing that they remember counts any more."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 
 import pytest
 from msgspec.structs import replace
@@ -33,7 +33,9 @@ class Restored:
         self._after = after
         self._told = [(numbered("kept", 90), numbered("lost", 100)), (numbered("kept", 40),)]
 
-    async def watch(self, kind: type[Object], selection: Selection = EVERYTHING) -> AsyncIterator[Change]:
+    async def watch(
+        self, kind: type[Object], selection: Selection = EVERYTHING
+    ) -> AsyncGenerator[Change, None]:
         del selection
         nodes = self._told.pop(0)
         for node in nodes:

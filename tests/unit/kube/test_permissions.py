@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -110,7 +110,7 @@ class Watched:
         names = kinds.of(kind)
         self._used.update((f"{names.resource}/status" if status else names.resource, verb) for verb in verbs)
 
-    def watch(self, kind: type[T], selection: Selection = EVERYTHING) -> AsyncIterator[Change]:
+    def watch(self, kind: type[T], selection: Selection = EVERYTHING) -> AsyncGenerator[Change, None]:
         self._note(kind, "list", "watch")
         return self._inner.watch(kind, selection)
 

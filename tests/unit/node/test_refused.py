@@ -1,6 +1,6 @@
 """A plugin that the API server does not let do its work says so: what is missing, where it is looked for, and once."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import TypeVar
 
 import pytest
@@ -29,7 +29,7 @@ class Poor(Watched):
         self._refusals = refusals
         self._chosen_only = chosen_only
 
-    def watch(self, kind: type[T], selection: Selection = EVERYTHING) -> AsyncIterator[Change]:
+    def watch(self, kind: type[T], selection: Selection = EVERYTHING) -> AsyncGenerator[Change, None]:
         if kind in self._refusals and (selection != EVERYTHING or not self._chosen_only):
             return _refused(self._refusals[kind])
         return super().watch(kind, selection)
@@ -40,7 +40,7 @@ class Poor(Watched):
         return await super().write(patch)
 
 
-async def _refused(words: str) -> AsyncIterator[Change]:
+async def _refused(words: str) -> AsyncGenerator[Change, None]:
     if words:
         raise Refused(words)
     yield  # type: ignore[misc]  # never: it only makes this an iterator
