@@ -196,7 +196,7 @@ class RoughClient(Client):
             follow = self._feeds[kind].follow(selection, partial(self._is_broken, drops))
             try:
                 async for change in follow:
-                    while clock.now() < (hears_at := weather.hears_at(kind, selection)):
+                    while weather.deaf and clock.now() < (hears_at := weather.hears_at(kind, selection)):
                         await clock.sleep(Seconds(hears_at - clock.now()))
                     if drops != self._drops or self._dead:
                         break

@@ -19,7 +19,7 @@ def merged(target: RawValue, body: Raw) -> Raw:
             result[name] = merged(result.get(name), value)
         else:
             # A list is replaced as it is; what is null inside its items is absent there.
-            result[name] = without_nulls(value)
+            result[name] = without_nulls(value) if isinstance(value, list) else value
     return result
 
 

@@ -43,15 +43,15 @@ class Cache:
 
     def put(self, new: Object) -> bool:
         """Take an object in; returns False if it is known as well or better."""
-        objects = self._of(type(new))
-        old = objects.get(new.key)
+        objects, key = self._of(type(new)), new.key
+        old = objects.get(key)
         if old is not None and _version(old) >= _version(new):
             return False
         if old is not None:
             self._unfile(old)
-        objects[new.key] = new
+        objects[key] = new
         for place in self._places(new):
-            self._filed.setdefault(place, {})[new.key] = None
+            self._filed.setdefault(place, {})[key] = None
         return True
 
     def drop(self, gone: Object) -> bool:

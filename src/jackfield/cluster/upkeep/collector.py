@@ -70,11 +70,12 @@ class Collector:
                     self._forget(one)
 
     def _put(self, new: Object) -> None:
-        old = self._seen.get(type(new), new.key)
+        place = Place(type(new), new.key)
+        old = self._seen.get(place.kind, place.key)
         if old is not None and old.uid != new.uid:
             self._forget(old)
         self._seen.put(new)
-        self._places[new.uid] = place = Place(type(new), new.key)
+        self._places[new.uid] = place
         if new.metadata.owner_references or waits(new):
             self._rounds.mark(place)
         for one in old.metadata.owner_references if old is not None else ():
