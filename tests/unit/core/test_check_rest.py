@@ -58,6 +58,7 @@ def idle(since: float = LONG_AGO, name: str = "a100-1", physical: str = "1") -> 
 
 
 IDLE = "is idle on n1 for 400 s longer than holdSeconds"
+GONE = "stays on n1, which is no node any more (rule 16)"
 RESOURCES = {
     "in use": Row(b.resource(record=CLAIM), (READY_CLAIM, POD)),
     "in use under its vendor's name": Row(
@@ -88,7 +89,10 @@ RESOURCES = {
     "of a request that is gone": Row(
         idle(), fault="belongs to request jackfield-a100-n1, which does not exist"
     ),
-    "of a request that is gone, going": Row(b.resource(used=b.NOW, deleted=b.NOW)),
+    "of a request that is gone, going": Row(b.resource(used=b.NOW, deleted=b.NOW), (NODE,)),
+    "of a node that is gone, going": Row(b.resource(used=b.NOW, deleted=b.NOW), fault=GONE),
+    "of a node that is gone, wanted": Row(idle(b.NOW), (WISH,), GONE),
+    "of a node that is gone with a pod on it": Row(idle(b.NOW), (WISH, POD)),
     "idle for a while": Row(idle(b.NOW - 10), (NODE, WISH)),
     "idle for too long": Row(idle(), (NODE, WISH), IDLE),
     "idle for too long, while all is paused": Row(idle(), (NODE, WISH), policy=PAUSED),
@@ -96,7 +100,7 @@ RESOURCES = {
         idle(), (NODE, WISH), policy=replace(POLICY, fabrics_paused=(FabricName("rack-a"),))
     ),
     "idle for too long, on a node of no fabric": Row(
-        b.resource(on="n9", used=LONG_AGO), (b.request({"a100-1": ""}, on="n9"),)
+        b.resource(on="n9", used=LONG_AGO), (b.node("n9"), b.request({"a100-1": ""}, on="n9"))
     ),
     "idle for too long, of a model that left the policy": Row(
         idle(), (NODE, WISH), policy=b.policy("H100", base=POLICY)

@@ -167,7 +167,7 @@ MEANINGS: Final[Mapping[Checker, Meaning]] = {
         "Is `jackfield run` up and not paused? Is the plugin on its node alive? It must let go first.",
     ),
     Checker.STUCK: Meaning(
-        "A device is under way for longer than any order may take; whoever waits for it waits in vain.",
+        "A device is under way longer than any order may take, or its node is gone; who waits for it waits in vain.",
         "`kubectl describe` the ComposableResource: its events say what it waits for.",
     ),
 }
