@@ -4,6 +4,7 @@ Knows the states of rule 2 and the orders of rules 5, 13, 15 and 16; orders to m
 `quiet`. Must not know which manager it is.
 """
 
+from itertools import islice
 from typing import assert_never
 
 from jackfield.core import evict, guard, naming, quiet, room, takeover
@@ -180,21 +181,26 @@ def _queues(view: View, resource: ComposableResource, policy: Policy, now: Secon
 
     Of those that could be sent now the first by name go first, so that what is decided at one moment is not too much.
     """
-    fabric = _fabric(resource, policy)
-    inventory, under_way = view.inventory(fabric), view.under_way(fabric)
-    if inventory is None or len(under_way) <= inventory.traits.jobs:
+    fabric, mine = _fabric(resource, policy), resource.metadata.name
+    inventory = view.inventory(fabric)
+    if inventory is None:
         return False
-    at_work = quiet.calls(view, fabric, now)
-    ahead = [
+    jobs, timeout = inventory.traits.jobs, inventory.traits.call_timeout
+    taken = (
         one
-        for one in under_way
-        if one.metadata.name < resource.metadata.name
-        and one.metadata.name not in at_work
-        and one.metadata.name in room.waiting(view, one.node)
-        and quiet.due(view, one, fabric)
-        and _obstacle(view, one, policy) is None
-    ]
-    return len(at_work) + len(ahead) >= inventory.traits.jobs
+        for one in view.under_way(fabric)
+        if quiet.at_work(view, one, timeout, now)
+        or (one.metadata.name < mine and _could_be_sent(view, one, policy, fabric))
+    )
+    return next(islice(taken, jobs - 1, None), None) is not None  # in a burst most need not be looked at
+
+
+def _could_be_sent(view: View, resource: ComposableResource, policy: Policy, fabric: FabricName) -> bool:
+    return (
+        resource.metadata.name in room.waiting(view, resource.node)
+        and quiet.due(view, resource, fabric)
+        and _obstacle(view, resource, policy) is None
+    )
 
 
 def _must_be_known(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> bool:

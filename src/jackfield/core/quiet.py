@@ -40,15 +40,9 @@ def due(view: View, resource: ComposableResource, fabric: FabricName) -> bool:
     return resource.sent[0] != "attach" or _quiet(view, resource, fabric)
 
 
-def calls(view: View, fabric: FabricName, now: Seconds) -> tuple[str, ...]:
-    """Return the resources whose last call the manager may still be at."""
-    inventory = view.inventory(fabric)
-    within = inventory.traits.call_timeout if inventory is not None else NEVER
-    return tuple(
-        one.metadata.name
-        for one in view.under_way(fabric)
-        if now < one.sent[1] + within and _unanswered(view, one)
-    )
+def at_work(view: View, resource: ComposableResource, timeout: Seconds, now: Seconds) -> bool:
+    """Return whether the manager may still be at the last call for a resource."""
+    return now < resource.sent[1] + timeout and _unanswered(view, resource)
 
 
 def _unanswered(view: View, resource: ComposableResource) -> bool:
