@@ -63,7 +63,8 @@ class Selector(msgspec.Struct, frozen=True):
 
     def matches(self, raw: Raw) -> bool:
         """Return whether the object is one of them."""
-        for test in self.tests:  # noqa: SIM110 - asked for every change and watcher: a generator costs as much as a test
+        # For every change and watcher: a generator would cost as much as the test.
+        for test in self.tests:  # noqa: SIM110
             if not test(raw):
                 return False
         return True
