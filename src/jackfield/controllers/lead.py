@@ -167,7 +167,10 @@ class Leases:
     def _reckon(self) -> None:
         """Find out anew who is alive; to be asked for every key it is worth keeping."""
         mine = Replica(self.me.name, NEVER)
-        self._living = lead.living((mine, *self._others.values()), self._looked)
+        living = lead.living((mine, *self._others.values()), self._looked)
+        if living != self._living:  # most of what is heard are renewals, which change nothing
+            self._living = living
+            self._changed.set()
 
     # --- keeping the lease
 
@@ -351,8 +354,7 @@ class Leases:
                 names = {one.name for one in keys}
                 self._leases = {name: one for name, one in self._leases.items() if name in names}
             case _:
-                return
-        self._changed.set()
+                pass
 
     def _meet(self, found: Lease) -> None:
         """Take somebody to live for a whole lease, unless this renewal is known."""

@@ -5,6 +5,7 @@ it. Must not know what any kind is for.
 """
 
 from collections.abc import Callable
+from typing import Final
 
 import msgspec
 
@@ -13,9 +14,13 @@ from jackfield.cluster.upkeep.cache import Cache
 from jackfield.cluster.upkeep.rounds import Rounds
 from jackfield.codec import kinds
 from jackfield.codec.encoding import encoded
+from jackfield.model.event import Event
 from jackfield.model.meta import Object, OwnerReference
 from jackfield.model.names import Key, Uid
 from jackfield.ports import Change, Changed, Clock, Cluster, Deleted, Gone, Merge, Synced
+
+KINDS: Final = tuple(kind for kind in kinds.TYPES if kind is not Event)
+"""What is collected: events, of which there are most, are left alone as Kubernetes does, and run out by themselves."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -46,7 +51,7 @@ class Collector:
         self._cluster = cluster
         self._rounds: Rounds[Place] = Rounds(cluster, clock)
         self._seen = Cache()
-        for kind in kinds.TYPES:
+        for kind in KINDS:
             self._seen.index(kind, owner=_owner_uids)
         self._places: dict[Uid, Place] = {}
 
@@ -57,7 +62,7 @@ class Collector:
 
     async def run(self) -> None:
         """Collect; never ends."""
-        await self._rounds.run(kinds.TYPES, self._take, self._look)
+        await self._rounds.run(KINDS, self._take, self._look)
 
     def _take(self, change: Change) -> None:
         match change:
@@ -90,7 +95,7 @@ class Collector:
             self._look_at_owner(one.uid)
 
     def _dependents(self, owner: Object) -> list[Object]:
-        return [one for kind in kinds.TYPES for one in self._seen.find(kind, "owner", owner.uid)]
+        return [one for kind in KINDS for one in self._seen.find(kind, "owner", owner.uid)]
 
     def _look_at_owner(self, uid: Uid) -> None:
         place = self._places.get(uid)
