@@ -325,9 +325,10 @@ def _with_status(raw: Raw, source: Raw) -> Raw:
 
 def _wants_changed(old: Raw, new: Raw) -> bool:
     """Return whether anything beside metadata and status is another; equal parts are the same by now."""
-    return any(
-        old.get(name) is not value for name, value in new.items() if name not in ("metadata", "status")
-    ) or any(name not in new for name in old if name not in ("metadata", "status"))
+    for name, value in new.items():
+        if old.get(name) is not value and name not in ("metadata", "status"):
+            return True
+    return any(name not in new for name in old if name not in ("metadata", "status"))
 
 
 def _without_deallocated(old: Raw, new: Raw) -> Raw:

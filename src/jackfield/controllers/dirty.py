@@ -6,6 +6,7 @@ Knows order and time. Must not know what a key stands for.
 import asyncio
 import heapq
 from collections.abc import Hashable
+from math import inf
 
 from jackfield.model.names import LONG_AGO, NEVER, Seconds
 from jackfield.ports import Clock
@@ -14,8 +15,10 @@ from jackfield.ports import Clock
 class Dirty:
     """A queue of keys in the order in which they were marked; a key under work waits until that is done."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, busy_max: float = inf) -> None:
+        """Begin with nothing; so many keys may be under work at a time."""
         self._clock = clock
+        self._busy_max = busy_max
         self._ready: dict[Hashable, Seconds] = {}  # key -> when it was first marked
         self._busy: dict[Hashable, bool] = {}  # key under work -> marked meanwhile
         self._marked: dict[Hashable, Seconds] = {}  # key under work -> when it had been marked
@@ -48,7 +51,7 @@ class Dirty:
         """Return the next key, which is then under work until `done`. One at a time may wait for it."""
         while True:
             self._ripen()
-            if self._ready:
+            if self._ready and len(self._busy) < self._busy_max:
                 key = next(iter(self._ready))
                 self._marked[key] = self._ready.pop(key)
                 self._busy[key] = False
@@ -64,6 +67,8 @@ class Dirty:
         del self._marked[key]
         if self._busy.pop(key):
             self.mark(key)
+        elif self._ready:
+            self._wake()  # there may have been no room for it
 
     def _ripen(self) -> None:
         now = self._clock.now() if self._timers else LONG_AGO

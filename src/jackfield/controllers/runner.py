@@ -95,7 +95,7 @@ class Runner:
         self._world = world
         self._controllers = controllers
         self._recorder = recorder
-        self._dirty = {one.name: Dirty(world.clock) for one in controllers}
+        self._dirty = {one.name: Dirty(world.clock, ROUNDS_MAX) for one in controllers}
         self._failures: dict[tuple[str, Hashable], int] = {}
         self._refreshing = {fabric: asyncio.Event() for fabric in world.fabrics}
         self._unsynced: dict[type[Object], None] = {}
@@ -125,7 +125,7 @@ class Runner:
             again = Waiting("kind/all", REWOUND, f"everything to be told anew; {rewound}")
             self._recorder.waits(self._world.clock.now(), "watch", (again,))
             self.store.clear()
-            self._dirty = {one.name: Dirty(self._world.clock) for one in self._controllers}
+            self._dirty = {one.name: Dirty(self._world.clock, ROUNDS_MAX) for one in self._controllers}
             self._unexplained = Dirty(self._world.clock)
             self._findings.clear()
             self._failures.clear()
@@ -256,13 +256,11 @@ class Runner:
 
     async def _work(self, controller: Controller, group: asyncio.TaskGroup) -> None:
         dirty = self._dirty[controller.name]
-        room = asyncio.Semaphore(ROUNDS_MAX)
         clock, spent = self._world.clock, 0.0
         while True:
             if spent > TURN_MAX:
                 await clock.sleep(Seconds(0.0))
                 spent = 0.0
-            await room.acquire()
             key = await dirty.get()
             began = clock.now()
             plan = self._decide(controller, key)
@@ -272,10 +270,9 @@ class Runner:
                 self._failures.pop((controller.name, key), None)
                 dirty.done(key)
                 dirty.later(key, plan.again_at)
-                room.release()
                 continue
             decided = Decided(plan, msgspec.structs.replace(self.hands, decided=self.store.news))
-            group.create_task(self._round(controller, key, decided, room))
+            group.create_task(self._round(controller, key, decided))
 
     def _decide(self, controller: Controller, key: Hashable) -> Plan:
         policy = self.store.policy
@@ -293,9 +290,7 @@ class Runner:
             self._recorder.did(now, by, action, OBSERVED)
         return msgspec.structs.replace(plan, actions=())
 
-    async def _round(
-        self, controller: Controller, key: Hashable, decided: Decided, room: asyncio.Semaphore
-    ) -> None:
+    async def _round(self, controller: Controller, key: Hashable, decided: Decided) -> None:
         dirty, plan = self._dirty[controller.name], decided.plan
         again_at = plan.again_at
         try:
@@ -307,7 +302,6 @@ class Runner:
             again_at = min(again_at, self._again(controller, key, error))
         finally:
             dirty.done(key)
-            room.release()
         dirty.later(key, again_at)
 
     async def _do(self, controller: Controller, action: AnyAction, hands: Hands) -> None:

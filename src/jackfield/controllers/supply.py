@@ -43,6 +43,8 @@ class Supply:
         self.physical: dict[DeviceID, FabricDevice] = {}
         self.nodes_of: Index[FabricName, NodeName, NodeName] = Index()
         self._machines: Index[NodeName, FabricName, tuple[FabricName, Machine]] = Index()
+        self._fabric_of: dict[NodeName, FabricName] = {}
+        """The first of them by name, as every second question begins with it."""
         self._attached: Index[NodeName, tuple[FabricName, PhysicalID], tuple[FabricName, FabricDevice]] = (
             Index()
         )
@@ -94,8 +96,7 @@ class Supply:
 
     def fabric_of(self, node: NodeName) -> FabricName | None:
         """Return the fabric a node is a machine of: the first by name, should two managers show it."""
-        shown = self._machines.first(node)
-        return shown[0] if shown is not None else None
+        return self._fabric_of.get(node)
 
     def machine(self, node: NodeName) -> Machine | None:
         """Return the node as its manager knows it."""
@@ -254,6 +255,11 @@ class Supply:
             else:
                 self._machines.remove(node, fabric)
                 self.nodes_of.remove(fabric, node)
+            shown = self._machines.first(node)
+            if shown is not None:
+                self._fabric_of[node] = shown[0]
+            else:
+                del self._fabric_of[node]
         return dict.fromkeys(changed)
 
     def part(self, resource: ComposableResource) -> None:

@@ -56,6 +56,21 @@ def test_keys_come_in_the_order_in_which_they_were_marked_each_once() -> None:
     played(scene)
 
 
+def test_no_more_keys_are_under_work_than_there_is_room_for() -> None:
+    async def main() -> None:
+        dirty = Dirty(running(), 2)
+        for key in ("a", "b", "c", "d"):
+            dirty.mark(key)
+        assert [await dirty.get(), await dirty.get()] == ["a", "b"]
+        assert await rests(dirty)
+        waiting = asyncio.get_running_loop().create_task(taken(dirty, 2))
+        await running().sleep(Seconds(5.0))
+        dirty.done("a")
+        assert await waiting == [("c", 10_005), ("d", 10_005)]
+
+    loop.run(main(), start=START)
+
+
 def test_a_key_under_work_is_not_given_out_again_until_that_is_done() -> None:
     async def scene(dirty: Dirty) -> None:
         dirty.mark("a")
