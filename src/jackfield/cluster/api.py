@@ -67,6 +67,12 @@ class Watcher:
             self._news.append(change)
         self.wake()
 
+    def start_over(self) -> None:
+        """Have everything told anew: what was queued is of a time that never was."""
+        self._news.clear()
+        self.behind = True
+        self.wake()
+
     def wake(self) -> None:
         """Have the subscriber look up."""
         if self._waiting is not None and not self._waiting.done():
@@ -90,6 +96,7 @@ class Feed:
         self._kind = kind
         self._watchers: dict[Watcher, selectors.Selector] = {}
         store.subscribe(kind, self._tell)
+        store.rewinds.append(self._start_over)
 
     def _tell(self, event: Event) -> None:
         if not self._watchers:
@@ -100,6 +107,10 @@ class Feed:
             told = change if selector is selectors.EVERYTHING else _selected(event, selector, change)
             if told is not None:
                 watcher.tell(told)
+
+    def _start_over(self) -> None:
+        for watcher in self._watchers:
+            watcher.start_over()
 
     async def follow(self, selection: Selection, is_dead: Callable[[], bool]) -> AsyncGenerator[Change, None]:
         """Tell all objects selected, then Synced, then every change; over again for whoever falls behind."""

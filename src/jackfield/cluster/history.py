@@ -88,6 +88,10 @@ class History:
         self._bytes = 0
         self._forgotten = 0
 
+    def anew(self) -> "History":
+        """Return one that remembers nothing, and as much as this one can."""
+        return History(self._events_max, self._bytes_max)
+
     def add(self, event: Event) -> None:
         """Remember an event; the oldest are forgotten if there are too many, or if they are too large."""
         self._events.append(event)

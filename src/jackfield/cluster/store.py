@@ -7,7 +7,7 @@ what a valid object of a kind is. Time and chance are handed in.
 import copy
 import random
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar, cast
 
 import msgspec
@@ -59,6 +59,13 @@ class Page(msgspec.Struct, frozen=True):
     version: int
 
 
+class Backup(msgspec.Struct, frozen=True):
+    """All that there was at a moment."""
+
+    version: int
+    tables: Mapping[Kind, Mapping[Key, Stored]]
+
+
 class _Draft(msgspec.Struct, frozen=True):
     """What is about to be stored."""
 
@@ -102,6 +109,10 @@ class Store:
         self._listeners: dict[Kind, list[Listener]] = {kind: [] for kind in kinds.KINDS}
         self.idle: list[Callable[[Stored, str], None]] = []
         """Hear of writes that changed nothing, and who wrote."""
+        self.age = 0
+        """How often a backup was restored; versions of one age mean nothing in another."""
+        self.rewinds: list[Callable[[], None]] = []
+        """Hear that a backup was restored."""
 
     # --- reading
 
@@ -240,6 +251,21 @@ class Store:
             oldest.object, now
         ):
             self._remove(oldest, oldest.raw, dry_run=False)
+
+    # --- going back in time
+
+    def backup(self) -> Backup:
+        """Return all that there is; what is done afterwards does not change it."""
+        return Backup(self._version, {kind: dict(table) for kind, table in self._tables.items()})
+
+    def restore(self, backup: Backup) -> None:
+        """Be as at the time of a backup, versions included, and remember nothing of what happened since."""
+        self._version = backup.version
+        self._tables = {kind: dict(backup.tables[kind]) for kind in self._tables}
+        self._histories = {kind: one.anew() for kind, one in self._histories.items()}
+        self.age += 1
+        for listener in tuple(self.rewinds):
+            listener()
 
     # --- the way every write takes
 

@@ -7,12 +7,14 @@ from jackfield.controllers.act import act
 from jackfield.controllers.runner import Recorder, Runner
 from jackfield.core import prepare
 from jackfield.model.claim import ResourceClaim
-from jackfield.model.names import Key, NodeName, Uid
-from jackfield.model.plan import AnyAction, Plan, PrepareKey
+from jackfield.model.names import Key, NodeName, Seconds, Uid
+from jackfield.model.plan import AnyAction, LetGo, Plan, PrepareKey
 from jackfield.ports import Gone, PortError, World
 
 ROUNDS_MAX = 4
 """Steps that one call may take; the kubelet asks again."""
+TIDY_SECONDS = Seconds(30.0)
+"""How often it is looked whether the claims of holders have ended for whom nobody asks."""
 
 
 class Plugin:
@@ -23,9 +25,15 @@ class Plugin:
         self._world = world
         self._runner = runner
         self._recorder = recorder
+        self.left: dict[Uid, None] = {}
+        """Holders found when it started, for whom nothing is prepared, and whom nobody has asked for since.
+
+        A pod may be about to ask. If a backup was restored, nobody ever will.
+        """
 
     async def prepare(self, claim: Key, uid: Uid) -> str:
         """Prepare the claim's devices; return what stands in the way, or nothing when they are prepared."""
+        self.left.pop(uid, None)
         try:
             self._runner.hear(self._runner.store.put(await self._world.cluster.read(ResourceClaim, claim)))
         except Gone:
@@ -36,6 +44,7 @@ class Plugin:
 
     async def unprepare(self, claim: Key, uid: Uid) -> str:
         """Undo it; the claim may be gone. Return what stands in the way, or nothing when it is undone."""
+        self.left.pop(uid, None)
         return await self._go(PrepareKey(self._node, claim, uid), preparing=False)
 
     async def repair(self, *, sound: bool) -> str:
@@ -43,16 +52,36 @@ class Plugin:
 
         `sound` says whether the checkpoint was whole. Return what stands in the way, or nothing when it is done.
         """
+        plan = await self._repairs(sound=sound)
+        if isinstance(plan, str):
+            return plan
+        self._recorder.waits(self._world.clock.now(), "prepare.decide_repair", plan.waiting)
+        errors = [await self._do(action) for action in plan.actions]
+        self.left = dict.fromkeys(prepare.unprepared(self._runner.store, self._node)) if sound else {}
+        return next((one for one in errors if one), "")
+
+    async def tidy(self) -> None:
+        """Clear the holders that were left when it started, each when its claim has ended; returns with the last."""
+        while self.left:
+            await self._world.clock.sleep(TIDY_SECONDS)
+            await self._tidy()
+
+    async def _tidy(self) -> None:
+        plan = await self._repairs(sound=True)
+        for action in plan.actions if not isinstance(plan, str) else ():
+            held = self._runner.store.resource(action.resource) if isinstance(action, LetGo) else None
+            if held is not None and held.holder in self.left and not await self._do(action):
+                self.left.pop(held.holder, None)
+
+    async def _repairs(self, *, sound: bool) -> Plan | str:
+        """Return what is to be repaired, by what the claims of all holders are now, or why that is not known."""
         store = self._runner.store
         try:
             for key in prepare.holders(store, self._node):
                 await self._read(key)
         except PortError as error:
             return str(error)
-        plan = prepare.decide_repair(store, self._node, sound=sound)
-        self._recorder.waits(self._world.clock.now(), "prepare.decide_repair", plan.waiting)
-        errors = [await self._do(action) for action in plan.actions]
-        return next((one for one in errors if one), "")
+        return prepare.decide_repair(store, self._node, sound=sound)
 
     async def _read(self, key: Key) -> None:
         """Read a claim live; one that is gone is forgotten."""

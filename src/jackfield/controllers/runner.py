@@ -101,6 +101,8 @@ class Runner:
         self._unsynced: dict[type[Object], None] = {}
         self.synced = asyncio.Event()
         """All kinds have been told once: from here on decisions are made."""
+        self.rewound = asyncio.Event()
+        """The API went back in time, and everything is told anew; whoever has done what that calls for clears it."""
         self.listeners: list[Callable[[tuple[Delta, ...]], None]] = []
         """Hear of every change, after the store and the controllers."""
         self.resyncs = 0
@@ -129,6 +131,8 @@ class Runner:
             self._unexplained = Dirty(self._world.clock)
             self._findings.clear()
             self._failures.clear()
+            self.hands.unclaimed.clear()
+            self.rewound.set()
 
     async def _live(self, kinds: Mapping[type[Object], Selection]) -> None:
         """Run until cancelled, or until the API goes back in time."""

@@ -10,7 +10,7 @@ from jackfield.core import sight
 from jackfield.model.claim import DeviceRequestAllocationResult, ResourceClaim
 from jackfield.model.composition import ComposableResource, ResourceState, device_id
 from jackfield.model.host import Facts, Prepared, Seen
-from jackfield.model.names import Key, NodeName, Seconds
+from jackfield.model.names import Key, NodeName, Seconds, Uid
 from jackfield.model.plan import (
     AnyAction,
     Hold,
@@ -106,12 +106,15 @@ def decide_repair(view: View, node: NodeName, *, sound: bool) -> Plan:
     for one in prepared:
         resource = _held_by(view, node, one)
         if resource is not None and not resource.holder:
-            holds.append(_hold_again(resource, one))
+            # Only what a restored backup has forgotten is not recorded: it is lent to nobody then (rule 10), and does
+            # not leave before it is unprepared (rule 14).
+            recorded = resource.record is not None and resource.record.uid == one.uid
+            holds += [_hold_again(resource, one)] if recorded else []
         elif resource is not None and resource.holder != one.uid:
             what = f"claim {one.claim} to be unprepared; {resource.holder} is written as the holder of its device"
             waiting.append(Waiting(f"resource/{resource.metadata.name}", "HeldTwice", what))
-    uids = [one.uid for one in prepared]
-    left = [one for one in view.resources_on(node) if sound and one.holder and one.holder not in uids]
+    missing = unprepared(view, node) if sound else ()
+    left = [one for one in view.resources_on(node) if one.holder in missing]
     gone = [one for one in left if _is_over(view, one)]
     return Plan((*holds, *(_let_go_of_left(one) for one in gone)), tuple(waiting))
 
@@ -131,6 +134,13 @@ def holders(view: View, node: NodeName) -> tuple[Key, ...]:
     """Return the claims that resources on the node name as their holders and record."""
     there = (one for one in view.resources_on(node) if one.holder)
     return tuple(one.record.claim for one in there if one.record is not None)
+
+
+def unprepared(view: View, node: NodeName) -> tuple[Uid, ...]:
+    """Return the holders on the node for whom the checkpoint has nothing."""
+    facts = view.facts(node)
+    uids = [one.uid for one in facts.prepared] if facts is not None else []
+    return tuple(one.holder for one in view.resources_on(node) if one.holder and one.holder not in uids)
 
 
 def _held_by(view: View, node: NodeName, prepared: Prepared) -> ComposableResource | None:

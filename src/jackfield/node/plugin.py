@@ -44,7 +44,7 @@ from jackfield.node.local import LocalDriver, Shared
 from jackfield.node.nvidia import Hands, Mps, SharedGpus
 from jackfield.node.nvidia import Settings as SharingSettings
 from jackfield.node.sysfs import Roots, Sysfs
-from jackfield.ports import EVERYTHING, Clock, Cluster, PortError, Refused, Retry, Selection, World
+from jackfield.ports import EVERYTHING, Clock, Cluster, PortError, Refused, Retry, Rewound, Selection, World
 
 PAUSES: Final = (Seconds(0.1), Seconds(0.3), Seconds(0.6))
 """What the API has just been told may not have reached us: it is looked again so often before the kubelet is."""
@@ -167,7 +167,10 @@ class NodePlugin:
         self._starting = "the API server to tell of this node's ComposableResources"
 
     async def run(self, note: Callable[[str], None]) -> None:
-        """Serve until cancelled. `note` hears what the process has to say of itself."""
+        """Serve until cancelled. `note` hears what the process has to say of itself.
+
+        Raises Rewound in a group when the API goes back in time: who starts then repairs what it has forgotten.
+        """
         self._tell(note, self.findings)
         self.host.writer.heard = partial(self._written, note)
         self.host.listen(self._sensed)
@@ -181,6 +184,8 @@ class NodePlugin:
             group.create_task(self._runner.run(await self._kinds(note)), name="runner")
             await self._runner.synced.wait()
             await self._repair()
+            group.create_task(self._plugin.tidy(), name="tidy")
+            group.create_task(self._end_when_rewound(), name="rewound")
             await stack.enter_async_context(self._service)
             if self._settings.policy.local_devices:
                 self._kit = await stack.enter_async_context(self._local())
@@ -286,6 +291,16 @@ class NodePlugin:
     async def _repair(self) -> None:
         while self._waits_for_repair(await self._plugin.repair(sound=not self.findings)):
             await self._clock.sleep(REPAIR_AGAIN)
+
+    async def _end_when_rewound(self) -> None:
+        """End when the API was restored from a backup: who starts compares what is prepared with what it says now.
+
+        Raises Rewound.
+        """
+        await self._runner.rewound.wait()
+        raise Rewound(
+            "the API server went back in time; holders have to be repaired before anything is prepared"
+        )
 
     def _waits_for_repair(self, error: str) -> bool:
         self._starting = f"holders to be repaired: {error}"

@@ -19,6 +19,7 @@ from jackfield.sim.audit import Audit
 from jackfield.sim.loop import world as nobody
 from jackfield.sim.manager import Manager
 from jackfield.sim.program import Program, Static
+from jackfield.sim.rewind import Rewind
 from jackfield.sim.spec import Refusals
 from jackfield.sim.weather import Fuse, RoughClient, Spell
 from jackfield.sim.world import SimWorld
@@ -110,6 +111,8 @@ class Disasters:
                 weather.spells += (Spell(step.mishap, step.likely, self._until(step.seconds)),)
             case trouble.Deafen():
                 self._deafen(step)
+            case trouble.Restore():
+                self._restore(step)
             case trouble.Calm():
                 await self.calm()
             case _ if isinstance(step, trouble.ManagerTrouble):
@@ -220,6 +223,15 @@ class Disasters:
         program.weather.deafen(step.kind, self._until(step.seconds))
         if step.dropped and isinstance(program.client, RoughClient):
             program.client.drop_watches()
+
+    def _restore(self, step: trouble.Restore) -> None:
+        rewind = Rewind(self._world, self._audit, self._user)
+
+        async def end() -> None:
+            if await rewind.happen():
+                self.spawn(rewind.clear_up())
+
+        self._after(step.seconds, end)
 
     # --- managers
 

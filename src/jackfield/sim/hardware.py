@@ -160,7 +160,7 @@ class Hardware:
                     self._start(pool.run())
             self._start(self.machines.run())
             self._kubelets_task = self._task(self.kubelets.run())
-            self._plugins_task = self._task(self.nodes.run(app.NODE_KINDS))
+            self._plugins_task = self._task(self._run_plugins())
             self._running = stack.pop_all()
         return self
 
@@ -188,13 +188,31 @@ class Hardware:
     def _start(self, work: Coroutine[None, None, None]) -> None:
         _ = self._task(work)
 
+    async def _run_plugins(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.nodes.run(app.NODE_KINDS))
+            group.create_task(self._start_over(self.nodes))
+
+    async def _start_over(self, runner: Runner) -> None:
+        """End when the API was restored from a backup, and be started again."""
+        await runner.rewound.wait()
+        self.restart_plugins()
+
+    async def rewound(self) -> None:
+        """Have everybody on the nodes say anew what he would not say again by himself."""
+        for node, drivers in self._vendors.items():
+            for driver in drivers.values():
+                await driver.adopt()
+            await self.publish(node)
+        await self.machines.tell_again()
+
     def restart_plugins(self) -> None:
         """Kill the plugins of all nodes; what is on the nodes' disks stays."""
         if isinstance(self.node_client, Mortal):  # the handle goes first, so that nothing tidies up
             self.node_client.kill()
         self._plugins_task.cancel()
         self._make_plugins()
-        self._plugins_task = self._task(self.nodes.run(app.NODE_KINDS))
+        self._plugins_task = self._task(self._run_plugins())
         for node, host in self.hosts.items():
             plugin = self._plugin(node, host, repaired=False)
             self._plugins[node][DRIVER] = plugin
@@ -360,6 +378,7 @@ class NodePlugin:
         while await self._plugin.repair(sound=self._host.sound):
             await clock.sleep(REPAIR_AGAIN)
         self._host.sound = self._repaired = True
+        await self._plugin.tidy()
 
 
 class Drawn:

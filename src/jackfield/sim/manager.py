@@ -110,6 +110,12 @@ class Manager:
         """Whether any order is under way."""
         return bool(self._queue or self._running)
 
+    @property
+    def taking_back(self) -> bool:
+        """Whether it is about to take a device off its node, whatever anybody says by now."""
+        under_way = (State.ATTACHING, State.DETACHING)
+        return any(one.closed and one.state in under_way for one in self._by_device.values())
+
     async def news(self) -> None:
         """Return when the next job has ended."""
         await self._ended.wait()

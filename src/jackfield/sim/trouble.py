@@ -74,6 +74,15 @@ class Deafen(Step, frozen=True, kw_only=True, tag="deafen"):
     """Its watches break: afterwards it lists anew, and sees what happened in between as one."""
 
 
+class Restore(Step, frozen=True, kw_only=True, tag="restore"):
+    """Somebody makes a backup of the API's store, which is restored after a while: all that came since is forgotten.
+
+    He restarts the control plane, and deletes the pods that were promised a device which is not there any more.
+    """
+
+    seconds: Duration = 60.0
+
+
 # --- managers
 
 
@@ -241,4 +250,4 @@ class Calm(Step, frozen=True, kw_only=True, tag="calm"):
 
 ManagerTrouble = Noise | Stall | Refuse | Vanish | Meddle | Forget | Outdate | Dud | Ail | Borrow
 NodeTrouble = Reboot | Blind | Cling | Mute | Damage | Drain | Discard | Swap | Wipe | Replace
-AnyTrouble = Kill | Pause | Jump | Restart | Storm | Deafen | Calm | ManagerTrouble | NodeTrouble
+AnyTrouble = Kill | Pause | Jump | Restart | Storm | Deafen | Restore | Calm | ManagerTrouble | NodeTrouble

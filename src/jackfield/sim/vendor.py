@@ -71,6 +71,7 @@ class VendorDriver:
 
     async def adopt(self) -> None:
         """Take up the slice that an earlier life of this driver left behind, if there is one."""
+        self._slice = None
         with suppress(Gone):
             self._slice = await insist(self._clock, partial(self._cluster.read, ResourceSlice, self._key))
 

@@ -28,6 +28,7 @@ from jackfield.ports import (
     Merge,
     PortError,
     Retry,
+    Rewound,
     Selection,
     Synced,
 )
@@ -172,6 +173,8 @@ class RoughClient(Client):
     weather: Weather
     """Set by whoever hands the handle out."""
     _drops = 0
+    age = 0
+    """In which age of the API its program lives: how often it has noticed that a backup was restored."""
 
     def drop_watches(self) -> None:
         """Break every watch of the program; it lists anew, and what happened in between it sees as one."""
@@ -185,7 +188,8 @@ class RoughClient(Client):
         return self._told(kind, selection)
 
     async def _told(self, kind: type[Kind], selection: Selection) -> AsyncGenerator[Change, None]:
-        weather, clock = self.weather, self.weather.clock
+        weather, clock, born = self.weather, self.weather.clock, self._store.age
+        self.age = max(self.age, born)
         age = weather.age() if weather.stale and selection is EVERYTHING else 0
         if age:
             weather.deafen(kind.__name__, Seconds(clock.now() + weather.lag()))
@@ -198,6 +202,7 @@ class RoughClient(Client):
                 async for change in follow:
                     while weather.deaf and clock.now() < (hears_at := weather.hears_at(kind, selection)):
                         await clock.sleep(Seconds(hears_at - clock.now()))
+                    self._see_that_time_went_on(born)
                     if drops != self._drops or self._dead:
                         break
                     yield change
@@ -209,6 +214,12 @@ class RoughClient(Client):
                 await follow.aclose()
             if self._dead:
                 raise asyncio.CancelledError
+
+    def _see_that_time_went_on(self, born: int) -> None:
+        """Notice that a backup was restored since a watch began."""
+        if self._store.age != born:
+            self.age = self._store.age
+            raise Rewound("the API server went back in time")
 
     def _is_broken(self, drops: int) -> bool:
         """Whether a watch that began after so many drops is over."""
@@ -250,14 +261,16 @@ class RoughClient(Client):
         return await self._call(lambda hand: Client.bind(hand, pod, uid, node))
 
     async def _call(self, effect: Effect[T], *, reads: bool = False) -> T:
-        weather = self.weather
+        weather, age = self.weather, self._store.age
         await weather.pass_by()
         self._demand(weather.fuse is None or not weather.fuse.blows(effect=False))
+        self._need(age)
         mishap = weather.mishap()
         slow = mishap is Mishap.SLOW
         if slow:
             await weather.clock.sleep(weather.slow())
             self._demand(alive=True)
+            self._need(age)
         elif mishap is not None and not (mishap is Mishap.CONFLICT and reads):
             await self._go_wrong(mishap, effect, reads=reads)
         answer = await effect(self)
@@ -269,6 +282,11 @@ class RoughClient(Client):
     def _demand(self, alive: bool) -> None:  # noqa: FBT001 - a condition is what it is about
         if not alive or self._dead:
             raise asyncio.CancelledError
+
+    def _need(self, age: int) -> None:
+        """Break off a call that was on its way when the server was stopped to restore a backup."""
+        if self._store.age != age:
+            raise Retry("the connection broke")
 
     async def _go_wrong(self, mishap: Mishap, effect: Effect[object], *, reads: bool) -> None:
         weather = self.weather
@@ -295,8 +313,10 @@ class RoughClient(Client):
         raise Retry(f"no answer within {TIMEOUT:g} s")
 
     async def _later(self, delay: Seconds, effect: Effect[object]) -> None:
+        age = self._store.age
         await self.weather.clock.sleep(delay)
         with suppress(PortError):
+            self._need(age)
             # It left before its sender died, if he did.
             await effect(Client(self._store, self._feeds, self.name))
 

@@ -78,9 +78,13 @@ class SimWorld:
 
     def _make_cluster(self) -> None:
         self._make_scheduler()
-        self.manager = ControllerManager(self._client("controller-manager"), self.clock)
-        self.collector = Collector(self._client("collector"), self.clock)
+        self._make_upkeep()
         self.namespaces = Namespaces(self._client("namespaces"), self.clock, self._outside.authority)
+
+    def _make_upkeep(self) -> None:
+        self._upkeep_clients = (self._client("controller-manager"), self._client("collector"))
+        self.manager = ControllerManager(self._upkeep_clients[0], self.clock)
+        self.collector = Collector(self._upkeep_clients[1], self.clock)
 
     def _make_scheduler(self) -> None:
         times = BindingTimes(self.setting.policy.binding_timeout_seconds)
@@ -157,12 +161,9 @@ class SimWorld:
             self._group = await stack.enter_async_context(asyncio.TaskGroup())
             stack.callback(self._stop)
             await stack.enter_async_context(self.hardware)
-            for work in (
-                self.manager.run(),
-                self.collector.run(),
-                *(() if self._outside.api is None else (self.namespaces.run(),)),
-            ):
-                _ = self._start(work)
+            self._upkeep_tasks = [self._start(self.manager.run()), self._start(self.collector.run())]
+            if self._outside.api is not None:
+                _ = self._start(self.namespaces.run())
             if not self.unscheduled:
                 self._scheduler_task = self._start(self.scheduler.run())
             for replica in self.replicas:
@@ -211,6 +212,14 @@ class SimWorld:
         self._scheduler_task.cancel()
         self._make_scheduler()
         self._scheduler_task = self._start(self.scheduler.run())
+
+    def restart_upkeep(self) -> None:
+        """Kill the controller manager and the garbage collector where they stand, and start others."""
+        for client, task in zip(self._upkeep_clients, self._upkeep_tasks, strict=True):
+            client.kill()
+            task.cancel()
+        self._make_upkeep()
+        self._upkeep_tasks = [self._start(self.manager.run()), self._start(self.collector.run())]
 
     def restart_controllers(self) -> None:
         """Kill our controllers where they stand, and start new ones that remember nothing."""

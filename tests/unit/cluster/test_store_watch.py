@@ -84,3 +84,23 @@ def test_a_bookmark_says_from_where_to_go_on() -> None:
         "kind": "ComposableResource",
         "metadata": {"resourceVersion": "1"},
     }
+
+
+def test_a_restored_backup_is_all_there_is_versions_included() -> None:
+    store = new_store()
+    store.create(ComposableResource, resource_raw("kept"))
+    store.create(ComposableResource, resource_raw("deleted"))
+    backup = store.backup()
+    heard: list[int] = []
+    store.rewinds.append(lambda: heard.append(store.age))
+    store.patch(ComposableResource, named("kept"), {"spec": {"force_detach": True}})
+    store.delete(ComposableResource, named("deleted"))
+    store.create(ComposableResource, resource_raw("new"))
+    store.restore(backup)
+    found = store.list(ComposableResource)
+    assert [(one.key.name, one.version) for one in found.items] == [("deleted", 2), ("kept", 1)]
+    assert "force_detach" not in found.items[1].raw["spec"]
+    assert (found.version, heard, store.since(ComposableResource, 2)) == (2, [1], ())
+    assert store.create(ComposableResource, resource_raw("next")).version == found.version + 1
+    store.restore(backup)
+    assert [one.key.name for one in store.list(ComposableResource).items] == ["deleted", "kept"]

@@ -1,5 +1,6 @@
 """The kubelet's two calls: prepared or a reason, and undone again."""
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from typing import TypeVar
 
@@ -10,7 +11,7 @@ from jackfield.cluster.api import EmbeddedCluster
 from jackfield.controllers.plugin import Plugin
 from jackfield.controllers.runner import Runner
 from jackfield.model.claim import ResourceClaim
-from jackfield.model.composition import ComposableResource
+from jackfield.model.composition import HOLDER, ComposableResource
 from jackfield.model.fabric import Order
 from jackfield.model.meta import Object
 from jackfield.model.names import Key, OrderID, PhysicalID, Uid, Version, named
@@ -157,3 +158,46 @@ def test_a_call_ends_though_its_steps_have_no_effect() -> None:
         assert await stage.plugin.prepare(CLAIM, claim.uid) == "not all steps could be taken yet"
 
     play(scene)
+
+
+async def hold(scene: Scene, claim: ResourceClaim) -> None:
+    """Have a holder for whom nothing is prepared, as a backup shows that was made while something was."""
+    body = {"metadata": {"annotations": {HOLDER: claim.uid}}}
+    scene.bench.store.put(await scene.bench.client.write(Merge(ComposableResource, CR, ANY, body)))
+
+
+def test_a_holder_that_nobody_asks_for_is_cleared_when_its_claim_has_ended() -> None:
+    async def story(scene: Scene, claim: ResourceClaim) -> None:
+        await hold(scene, claim)
+        assert await scene.plugin.repair(sound=True) == ""
+        tidying = asyncio.get_running_loop().create_task(scene.plugin.tidy())
+        await scene.bench.wait(100)
+        assert (await scene.bench.resource()).holder == claim.uid
+        await scene.bench.cluster.delete(ResourceClaim, CLAIM, ANY)
+        await scene.bench.wait(31)
+        assert (await scene.bench.resource()).holder == ""
+        assert tidying.done()
+
+    on_stage(story)
+
+
+def test_a_holder_is_the_kubelets_business_once_it_has_asked() -> None:
+    async def story(scene: Scene, claim: ResourceClaim) -> None:
+        await hold(scene, claim)
+        assert await scene.plugin.repair(sound=True) == ""
+        assert await scene.plugin.prepare(CLAIM, claim.uid) == ""
+        await scene.plugin.tidy()
+        assert (await scene.bench.resource()).holder == claim.uid
+
+    on_stage(story)
+
+
+def test_nobody_is_taken_for_left_by_who_has_lost_the_checkpoint() -> None:
+    async def story(scene: Scene, claim: ResourceClaim) -> None:
+        await hold(scene, claim)
+        assert await scene.plugin.repair(sound=False) == ""
+        await scene.bench.cluster.delete(ResourceClaim, CLAIM, ANY)
+        await scene.plugin.tidy()
+        assert (await scene.bench.resource()).holder == claim.uid
+
+    on_stage(story)

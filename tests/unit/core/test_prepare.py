@@ -230,6 +230,12 @@ RESTARTS = {
     "prepared and not held": Found(
         (online(),), Facts((ONE,), (OF_U,)), do=(HOLD,), says="no holder is written"
     ),
+    "prepared, and a restored backup knows nothing of it": Found(
+        (online(record=None),), Facts((ONE,), (OF_U,))
+    ),
+    "prepared, and a restored backup has it recorded for another": Found(
+        (online(record=b.claim("d", uid="v")),), Facts((ONE,), (OF_U,))
+    ),
     "prepared, and held by another": Found(
         (online(holder="v"),), Facts((ONE,), (OF_U,)), says="claim default/c to be unprepared; v is written"
     ),

@@ -1,6 +1,7 @@
 """The plugin on its node, whole: seen, prepared, released, restarted, as the kubelet and the API see it."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import suppress
 
 import pytest
@@ -9,10 +10,12 @@ from jackfield.cli.clock import WallClock
 from jackfield.kube.permissions import Role
 from jackfield.model.composition import RELEASED, VISIBLE, ResourceState
 from jackfield.model.lease import Lease
+from jackfield.model.meta import Object
 from jackfield.model.names import Seconds, named
 from jackfield.model.node import Node
 from jackfield.model.policy import DRIVER, LOCAL_DRIVER, LocalDevices, Policy
 from jackfield.node.heartbeat import Heartbeat
+from jackfield.ports import EVERYTHING, Change, Cluster, Rewound, Selection, Synced
 from jackfield.testing import builders as b
 from jackfield.testing.kubelet import Claim, Reported
 from jackfield.testing.sysfs import PciDevice, Process
@@ -208,6 +211,50 @@ def test_a_plugin_that_starts_again_repairs_the_holder_first() -> None:
             assert stage.holder() == claim.uid
             assert await stage.unprepare(claim) == ""
             assert stage.holder() == ""
+
+    on_stage(scene)
+
+
+class Restored:
+    """A cluster that is put back to a backup when somebody says so; all but watching is another's."""
+
+    def __init__(self, other: Cluster, restored: asyncio.Event) -> None:
+        self.read, self.create, self.write, self.delete = other.read, other.create, other.write, other.delete
+        self._other = other
+        self._restored = restored
+
+    async def watch(self, kind: type[Object], selection: Selection = EVERYTHING) -> AsyncIterator[Change]:
+        async for change in self._other.watch(kind, selection):
+            yield change
+            if isinstance(change, Synced):
+                break
+        await self._restored.wait()
+        self._restored.clear()
+        raise Rewound("from 100 to 50")
+
+
+def test_a_plugin_ends_when_a_backup_was_restored_and_repairs_the_holder_when_it_starts() -> None:
+    async def scene(stage: Stage) -> None:
+        stage.machine.plug(CARD)
+        claim = await stage.claim()
+        await stage.lent(claim)
+        restored = asyncio.Event()
+
+        async def restore() -> None:
+            async with stage.plugin(wrapped=lambda one: Restored(one, restored)):
+                await stage.kubelet.registered(DRIVER)
+                await stage.prepare(claim)
+                await stage.forget_holder()
+                restored.set()
+                await stage.kubelet.gone(DRIVER)
+
+        with pytest.raises(ExceptionGroup) as ended:
+            await restore()
+        assert ended.group_contains(Rewound)
+        assert stage.holder() == ""
+        async with stage.plugin():
+            await stage.kubelet.registered(DRIVER)
+            assert stage.holder() == claim.uid
 
     on_stage(scene)
 

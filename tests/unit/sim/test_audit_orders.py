@@ -188,3 +188,5 @@ def test_what_a_backup_forgot_is_not_held_against_anybody() -> None:
     orders.forget()
     assert [*orders.arrived(arrival("uid-a100-1.rack-a"))] == []
     assert [*orders.asked(call("attach", after=1), line(BLIND))] == []
+    (nobodys,) = orders.arrived(arrival("somebody-elses"))
+    assert nobodys[0] is Checker.ORDER_OF_NOBODY

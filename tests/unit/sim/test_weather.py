@@ -11,9 +11,9 @@ from jackfield.cluster.store import Store
 from jackfield.model.meta import ObjectMeta
 from jackfield.model.names import LONG_AGO, Seconds, named
 from jackfield.model.node import Node
-from jackfield.ports import EVERYTHING, Changed, Conflict, Gone, Retry, Selection, Synced
+from jackfield.ports import EVERYTHING, Changed, Conflict, Gone, Retry, Rewound, Selection, Synced
 from jackfield.sim import loop
-from jackfield.sim.chance import Chance
+from jackfield.sim.chance import Chance, Fixed
 from jackfield.sim.clock import VirtualClock, running
 from jackfield.sim.loop import Process
 from jackfield.sim.weather import LAGS, TIMEOUT, Fuse, Mishap, RoughClient, Spell, Weather
@@ -199,3 +199,42 @@ def test_a_process_that_stands_still_goes_on_where_it_stood() -> None:
 
     loop.run(main())
     assert heard == [10.0, 75.0, 85.0]
+
+
+# --- a backup that is restored
+
+
+def test_who_watches_notices_that_a_backup_was_restored() -> None:
+    async def scene(site: Site) -> None:
+        backup = site.cluster.store.backup()
+        watch, plain = site.client.watch(Node), site.cluster.watch(Node)
+        await site.cluster.create(NODE)
+        assert [type(await anext(one)) for one in (watch, watch, plain, plain)] == [Changed, Synced] * 2
+        assert site.client.age == 0
+        site.cluster.store.restore(backup)
+        with pytest.raises(Rewound):
+            await anext(watch)
+        assert site.client.age == 1
+        assert await anext(plain) == Synced(Node, frozenset())
+        assert await anext(site.client.watch(Node)) == Synced(Node, frozenset())
+
+    play(scene)
+
+
+@pytest.mark.parametrize("mishap", [None, Mishap.SLOW, Mishap.LATE])
+def test_a_call_that_is_under_way_when_a_backup_is_restored_has_no_effect(mishap: Mishap | None) -> None:
+    async def scene(site: Site) -> None:
+        backup = site.cluster.store.backup()
+        site.weather.latency = Fixed(Seconds(1.0))
+        if mishap is not None:
+            site.weather.latency = Fixed(Seconds(0.0))
+            site.storm(mishap)
+        call = asyncio.get_running_loop().create_task(site.client.create(NODE))
+        await site.clock.sleep(Seconds(0.01))
+        site.cluster.store.restore(backup)
+        with pytest.raises(Retry):
+            await call
+        await site.clock.sleep(Seconds(60.0))
+        assert not await site.there()
+
+    play(scene)

@@ -131,6 +131,14 @@ class Machines:
         await self._say(name, "True", "KubeletReady", "kubelet is posting ready status")
         await self._beat(name)
 
+    async def tell_again(self) -> None:
+        """Say of every node whether its machine is there, as kubelets and their watchers do now and then."""
+        for name in tuple(self._leases):
+            if name in self._lost:
+                await self._say(name, "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.")
+            else:
+                await self._say(name, "True", "KubeletReady", "kubelet is posting ready status")
+
     def silence(self, name: NodeName) -> None:
         """Let the plugin of a node die: its Lease runs out."""
         self._silent.add(name)

@@ -49,6 +49,7 @@ from jackfield.sim.audit.orders import Call, Line, Orders
 from jackfield.sim.host import SimHost
 from jackfield.sim.manager import Manager
 from jackfield.sim.pool import Movement
+from jackfield.sim.weather import RoughClient
 from jackfield.sim.world import SimWorld
 
 KINDS = (Node, Pod, ResourceClaim, ComposabilityRequest, ComposableResource, ResourceSlice, DeviceTaintRule)
@@ -73,6 +74,10 @@ HEARSAY = (check.Checker.RETURNED_EARLY, check.Checker.ENTRY_REMOVED)
 """What is done rightly by all that who does it has heard."""
 IDLE_WRITES_MAX = 30
 """Writes of ours that may change nothing, in a whole play: a manager may give the same reason twice."""
+
+
+REWIND_WRITES_MAX = 30
+"""So many more when a backup is restored: what was just written may be written again, or be there once more."""
 
 
 class ViolationError(AssertionError):
@@ -125,6 +130,8 @@ class Audit:
 
     def _ear(self, fabric: FabricName, manager: Manager) -> Callable[[str, str, Order], None]:
         def hear(by: str, verb: str, order: Order) -> None:
+            if self._lives_in_the_past(by):
+                return
             traits = manager.inventory().traits
             call = Call(by, verb, order, self._world.clock.now())
             old = self._world.clock.now() < manager.outdated_until  # then nobody can see what stands where
@@ -134,6 +141,11 @@ class Audit:
                     self._violated(checker, f"{name}: {what}")
 
         return hear
+
+    def _lives_in_the_past(self, by: str) -> bool:
+        """Whether a replica has not noticed yet that a backup was restored."""
+        clients = [one.client for one in self._world.replicas if one.name == by]
+        return any(isinstance(one, RoughClient) and one.age != self._world.api.age for one in clients)
 
     def _lease(self, by: str) -> Seconds:
         """When a replica's lease runs out, as everybody can read; never for one that is alone."""
@@ -169,6 +181,8 @@ class Audit:
         """Take it that the API was restored from a backup: steps back, and orders of nobody, are not our fault."""
         self._orders.forget()
         self._store.clear()
+        self._fair_since = self._world.clock.now()
+        self.repeats += REWIND_WRITES_MAX
         for kind in KINDS:
             for item in self._world.api.list(kind).items:
                 self._store.put(item.object)

@@ -49,6 +49,8 @@ class Orders:
         self._store = store
         self._lease = lease
         self._resources: dict[OrderID, str] = {}
+        self._void: dict[OrderID, None] = {}
+        """Orders that somebody may be at whom nobody remembers to have asked."""
         self._arrived: dict[OrderID, str] = {}
         self._acts: dict[FabricName, list[tuple[Seconds, str]]] = {}
         self._sent: dict[tuple[str, str], Seconds] = {}
@@ -69,7 +71,9 @@ class Orders:
             self._resources[new.order] = new.metadata.name
 
     def forget(self) -> None:
-        """Take it that the API was restored from a backup: what it says of orders is void."""
+        """Take it that the API was restored from a backup: what it said of orders is void."""
+        self._void |= dict.fromkeys(self._resources)
+        self._resources.clear()
         self._arrived.clear()
         self._sent.clear()
 
@@ -174,7 +178,7 @@ class Orders:
             what = f"order {order} is carried out again; it had brought {self._arrived[order]}"
             yield Checker.ORDER_TWICE, name, what
         self._arrived[order] = movement.device.id
-        if self._resource(order) is None:
+        if self._resource(order) is None and order not in self._void:
             what = f"comes to {movement.node} by order {order}, and no resource stands for it (rule 15)"
             yield Checker.ORDER_OF_NOBODY, name, what
 

@@ -46,6 +46,8 @@ class Stage(msgspec.Struct, frozen=True):
     classes: tuple[str, ...]
     binds: bool
     """Whether all devices are handed over by `bind`."""
+    fenced: bool
+    """Whether no manager takes an order for another: each knows order ids."""
     homes: dict[NodeName, FabricName]
     """Whose machine each node is."""
 
@@ -69,6 +71,7 @@ class Stage(msgspec.Struct, frozen=True):
             catalogue=setting.policy.models,
             classes=tuple(one.name for one in setting.classes),
             binds=all(one.binds for one in setting.policy.models),
+            fenced=all(one.traits.knows_orders for one in setting.fabrics),
             homes={NodeName(name): one.fabric for one in setting.nodes for name in one.names()},
         )
 
@@ -99,7 +102,8 @@ Draw = Callable[[random.Random, Stage, float], AnyHardship]
 def troubles(dice: random.Random, stage: Stage, until: float) -> tuple[AnyHardship, ...]:
     """Return what goes wrong by chance, all of it over by then."""
     drawn = []
-    table = [row for row in TABLE if row[0] not in (VENDORS_ONLY if stage.binds else OURS_ONLY)]
+    left_out = (*(VENDORS_ONLY if stage.binds else OURS_ONLY), *(() if stage.fenced else FENCED_ONLY))
+    table = [row for row in TABLE if row[0] not in left_out]
     for _ in range(dice.randint(TROUBLES_MIN, TROUBLES_MAX)):
         make = dice.choices([one for one, _ in table], [weight for _, weight in table])[0]
         drawn.append(make(dice, stage, round(dice.uniform(0.02, 0.85) * until, 1)))
@@ -277,6 +281,11 @@ def _replace(dice: random.Random, stage: Stage, at: float) -> AnyHardship:
     return trouble.Replace(at=at, node=node, by=NodeName(f"{node}-{int(at)}"))
 
 
+def _restore(dice: random.Random, stage: Stage, at: float) -> AnyHardship:
+    del stage
+    return trouble.Restore(at=at, seconds=_span(dice))
+
+
 TABLE: Final[tuple[tuple[Draw, int], ...]] = (
     (_kill, 20),
     (_pause, 8),
@@ -304,9 +313,12 @@ TABLE: Final[tuple[tuple[Draw, int], ...]] = (
     (_wipe, 3),
     (_jump, 4),
     (_drain, 4),
+    (_restore, 4),
 )
 """Every trouble, and how often it comes beside the others."""
 VENDORS_ONLY: Final = (_wipe,)
 """What cannot happen where all devices are our driver's."""
-OURS_ONLY: Final = (_swap,)
+FENCED_ONLY: Final = (_restore,)
+"""What is not drawn where a manager knows no order ids: an order of the past would detach what came since."""
+OURS_ONLY: Final = (_swap, _restore)
 """What is not drawn for other drivers: they offer whatever comes to their node, whoever it is for."""
