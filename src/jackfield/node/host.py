@@ -30,6 +30,9 @@ from jackfield.ports import Clock, Prepared, Refused, Retry, Seen
 
 LOOK_SECONDS: Final = Seconds(0.4)
 """How often the names on the bus are read, should the kernel's word not reach us."""
+AT_ONCE: Final = Seconds(0.0)
+LEISURE_SECONDS: Final = Seconds(0.002)
+"""Pause between two devices where nothing calls for a look: 128 of them would slow down whoever is being prepared."""
 SETTLE_SECONDS: Final = Seconds(0.05)
 """A device that comes brings dozens of messages: they are one."""
 SEEN: Final = "seen"
@@ -116,12 +119,12 @@ class NodeHost:
         """Look at everything at once; whoever listens hears of what has changed."""
         self._take(self._sysfs.signature(), tuple(self._sysfs.devices()))
 
-    async def _look_in_passing(self) -> None:
+    async def _look_in_passing(self, pause: Seconds) -> None:
         """Look at everything, one device at a time: the kubelet is answered in between."""
         signature, looks, devices = self._sysfs.signature(), self._looks, []
         for one in self._sysfs.devices():
             devices.append(one)
-            await self._clock.sleep(Seconds(0.0))
+            await self._clock.sleep(pause)
         if looks == self._looks:  # else somebody has looked meanwhile, and has seen what is newer
             self._take(signature, tuple(devices))
 
@@ -151,8 +154,9 @@ class NodeHost:
                 if told:
                     await self._clock.sleep(SETTLE_SECONDS)
                     heard.clear()
-                if told or self._clock.now() >= closely_at or self._sysfs.signature() != self._signature:
-                    await self._look_in_passing()
+                changed = told or self._sysfs.signature() != self._signature
+                if changed or self._clock.now() >= closely_at:
+                    await self._look_in_passing(AT_ONCE if changed else LEISURE_SECONDS)
                     closely_at = self._clock.now() + self._manners.look_closely_seconds
 
     def _tell(self) -> None:
