@@ -70,8 +70,10 @@ class Plugin:
         plan = await self._repairs(sound=True)
         for action in plan.actions if not isinstance(plan, str) else ():
             held = self._runner.store.resource(action.resource) if isinstance(action, LetGo) else None
-            if held is not None and held.holder in self.left and not await self._do(action):
-                self.left.pop(held.holder, None)
+            if held is not None and held.holder in self.left:
+                await self._do(action)
+        still = prepare.unprepared(self._runner.store, self._node)
+        self.left = {uid: None for uid in self.left if uid in still}
 
     async def _repairs(self, *, sound: bool) -> Plan | str:
         """Return what is to be repaired, by what the claims of all holders are now, or why that is not known."""

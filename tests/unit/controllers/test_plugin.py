@@ -161,9 +161,10 @@ def test_a_call_ends_though_its_steps_have_no_effect() -> None:
 
 
 async def hold(scene: Scene, claim: ResourceClaim) -> None:
-    """Have a holder for whom nothing is prepared, as a backup shows that was made while something was."""
+    """Have a holder of two for whom nothing is prepared, as a backup shows that was made while something was."""
     body = {"metadata": {"annotations": {HOLDER: claim.uid}}}
     scene.bench.store.put(await scene.bench.client.write(Merge(ComposableResource, CR, ANY, body)))
+    await scene.bench.put(b.resource("a100-2", physical="0001", record=claim, holder=claim.uid))
 
 
 def test_a_holder_that_nobody_asks_for_is_cleared_when_its_claim_has_ended() -> None:
@@ -176,6 +177,7 @@ def test_a_holder_that_nobody_asks_for_is_cleared_when_its_claim_has_ended() -> 
         await scene.bench.cluster.delete(ResourceClaim, CLAIM, ANY)
         await scene.bench.wait(31)
         assert (await scene.bench.resource()).holder == ""
+        assert (await scene.bench.resource("a100-2.rack-a")).holder == ""
         assert tidying.done()
 
     on_stage(story)

@@ -102,6 +102,7 @@ class Audit:
         self._orders = Orders(self._store, world.setting.lease_seconds)
         self._robbed: dict[Uid, None] = {}  # claims whose device somebody took by force
         self._excused: dict[PhysicalID, Seconds] = {}  # when somebody last moved it
+        self._astray: dict[PhysicalID, None] = {}  # devices that a restored backup shows where they were
         self._abandoned: dict[Uid, None] = {}  # claims of pods that went before they had ended
         self._prepared: dict[NodeName, dict[tuple[Uid, PhysicalID], None]] = {}
         self._changed: dict[str, Seconds] = {}
@@ -186,6 +187,7 @@ class Audit:
         for kind in KINDS:
             for item in self._world.api.list(kind).items:
                 self._store.put(item.object)
+                self._astray |= ending.astray(self._world, item.object)
                 _ = tuple(self._orders.know(None, item.object, self._world.clock.now()))
 
     # --- what happens in the API
@@ -211,12 +213,18 @@ class Audit:
         for one in self._around(new):
             by_hand = isinstance(one, ComposableResource) and one.status.cdi_device_id in self._excused
             if one.uid not in self._robbed and not by_hand:  # no books are right about what somebody moved
-                faults += check.state(self._store, one, self._store.policy)
+                found = check.state(self._store, one, self._store.policy)
+                faults += [fault for fault in found if not self._is_astray(fault, one)]
         for fault in faults:
             self._violated(fault.checker, str(fault))
         if isinstance(new, ComposableResource):
             self._said(old, new)
             self._entered(old, new)
+
+    def _is_astray(self, fault: check.Fault, one: Object) -> bool:
+        """Whether two have a device since a backup says of one where its device was; that one goes soon (rule 1)."""
+        physical = one.status.cdi_device_id if isinstance(one, ComposableResource) else ""
+        return fault.checker is check.Checker.DEVICE_IN_TWO_BOOKS and physical in self._astray
 
     def _entered(self, old: Object | None, new: ComposableResource) -> None:
         """Nothing that somebody else attached comes into our books but what the policy wants off."""

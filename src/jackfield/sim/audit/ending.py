@@ -126,6 +126,15 @@ def is_behind(world: SimWorld) -> bool:
     return any(one.stale or world.clock.now() < one.deaf_until + CATCHING_UP_SECONDS for one in ears)
 
 
+def astray(world: SimWorld, one: Object) -> dict[PhysicalID, None]:
+    """Return the device of a resource, if it is not where the resource says."""
+    if not isinstance(one, ComposableResource) or not one.status.cdi_device_id:
+        return {}
+    fabric = world.hardware.fabrics.get(one.node)
+    device = world.hardware.managers[fabric].pool.device(one.status.cdi_device_id) if fabric else None
+    return {} if device is not None and device.node == one.node else {one.status.cdi_device_id: None}
+
+
 def _is_led(world: SimWorld, fabric: FabricName) -> bool:
     return any(one.leases is None or one.leases.seems_to_lead(fabric) for one in world.replicas)
 
