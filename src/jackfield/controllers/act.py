@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from jackfield.controllers import act_on_node
-from jackfield.controllers.asking import delete, need_current, need_unclaimed, shown
+from jackfield.controllers.asking import delete, need_current, need_taint, need_unclaimed, shown
 from jackfield.controllers.writing import (
     ANY,
     Hands,
@@ -22,6 +22,7 @@ from jackfield.controllers.writing import (
     say,
     write,
 )
+from jackfield.core import naming
 from jackfield.model.claim import ATTEMPTS, ResourceClaim
 from jackfield.model.composition import (
     CLAIM,
@@ -320,7 +321,8 @@ async def _adopt(action: Adopt, hands: Hands) -> None:
 
 async def _detach(action: Detach, hands: Hands) -> None:
     if action.ask:
-        await need_unclaimed(hands, action.order)
+        tainted = hands.store.policy.taint_rules
+        await need_unclaimed(hands, action.order, naming.taint(action.resource) if tainted else "")
     version = await _sent("detach", action, hands)
     match await _asked(action, version, hands.world.fabrics[action.order.fabric].detach, hands):
         case Working():
@@ -345,6 +347,8 @@ async def _closed(action: Detach, version: Version, hands: Hands) -> None:
 
 
 async def _free(action: FreeResource, hands: Hands) -> None:
+    if action.taint:
+        await need_taint(hands, action.taint)
     known = hands.store.resource(action.resource)
     if known is not None:
         hands.unclaimed.pop(known.order, None)

@@ -12,6 +12,7 @@ from jackfield.model.fabric import Order
 from jackfield.model.meta import Object
 from jackfield.model.names import NodeName, Version
 from jackfield.model.slice import ResourceSlice
+from jackfield.model.taint import DeviceTaintRule
 from jackfield.ports import Changed, Cluster, Conflict, Gone, Selection, Synced
 
 
@@ -39,12 +40,27 @@ async def need_current(
         raise Conflict(f"a {kind.__name__} on {node} had changed")
 
 
-async def need_unclaimed(hands: Hands, order: Order) -> None:
+async def need_taint(hands: Hands, name: str) -> None:
+    """See that a taint was known as it is, when this was decided, or known not to be. Raises Conflict if it was not."""
+    decided = min(hands.decided, hands.store.news)
+    gone = hands.store.taint_rule(name)
+    async for one in shown(hands.world.cluster, DeviceTaintRule, Selection(fields={"metadata.name": name})):
+        hands.told(hands.store.put(one))
+        gone = None
+    hands.told(hands.store.remove(gone) if gone is not None else ())
+    if hands.store.changed(DeviceTaintRule, name) > decided:
+        raise Conflict(f"taint {name} had changed")
+
+
+async def need_unclaimed(hands: Hands, order: Order, taint: str) -> None:
     """See that every claim on an order's node is known, once in this process: what is asked again is under way.
 
-    Also what drivers offer there: whoever has been told an old list does not know that a device must be tainted first.
+    Also what drivers offer there, and the device's taint, if it is to have one: whoever has been told an old list does
+    not know that it must be tainted first, or takes it to be tainted still.
     """
     if order.id not in hands.unclaimed:
+        if taint:
+            await need_taint(hands, taint)
         await need_current(hands, ResourceSlice, order.node)
         await need_current(hands, ResourceClaim, order.node)
         hands.unclaimed[order.id] = None

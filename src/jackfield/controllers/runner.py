@@ -85,6 +85,7 @@ class Runner:
         lead: Lead = ALONE,
     ) -> None:
         self.store = store
+        store.clock = world.clock.now
         self._events = Teller(world.cluster, world.clock, self._unsaid)
         self._lead = lead
         self.hands = Hands(world, store, self.hear, self._refresh, self._events.tell, lead)

@@ -5,6 +5,7 @@ replaces a newer one, so no decision is made on our own stale past. Knows which 
 know what they decide.
 """
 
+from collections.abc import Callable
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -59,11 +60,15 @@ class Store:
         self.policy = policy
         self.news = 0
         """How many changes of objects it has taken."""
+        self.clock: Callable[[], Seconds] = _long_ago
+        """What time it is to the process that knows all this."""
         self.clear()
 
     def clear(self) -> None:
         """Know nothing, as if just started."""
         self._changed: dict[tuple[type[Object], str], int] = {}
+        self._heard: dict[tuple[type[Object], Key], Seconds] = {}
+        self._left: dict[tuple[FabricName, PhysicalID], Seconds] = {}
         self._supply = Supply(self.policy)
         self._objects: dict[type[Object], dict[Key, Object]] = {}
         self._gone: dict[tuple[type[Object], Key], int] = {}
@@ -361,9 +366,16 @@ class Store:
         """Return an object of any kind, if it was heard of."""
         return self.get(kind, key)
 
-    def changed(self, kind: type[Object], node: NodeName) -> int:
-        """Return how many changes it had taken when one of a kind on a node last was another."""
-        return self._changed.get((kind, node), 0)
+    def changed(self, kind: type[Object], place: str) -> int:
+        """Return how many changes it had taken when one of a kind on a node last was another; of taints, by name."""
+        return self._changed.get((kind, place), 0)
+
+    def left_at(self, fabric: FabricName, physical: PhysicalID) -> Seconds:
+        return self._left.get((fabric, physical), LONG_AGO)
+
+    def heard_at(self, one: Object) -> Seconds:
+        """Return when a change of an object was last taken."""
+        return self._heard.get((type(one), one.key), LONG_AGO)
 
     # --- everything, for repair and for checks: these cost the cluster
 
@@ -390,10 +402,7 @@ class Store:
     def _reindex(self, old: Object | None, new: Object | None) -> tuple[Delta, ...]:
         """Take the old object out of the indexes, put the new one in, and look again at what it touches."""
         touched: dict[DeviceID, None] = {}
-        self.news += 1
-        for one in (old, new):
-            if isinstance(one, ComposableResource | ResourceClaim | ResourceSlice):
-                self._changed[type(one), _place(one)] = self.news
+        self._note(old, new)
         if old is not None:
             self._by.take_out(old, touched)
             if isinstance(old, ComposableResource):
@@ -411,9 +420,22 @@ class Store:
         flips: tuple[SupplyChanged, ...] = tuple(flip for one in fabrics for flip in self._supply.flips(one))
         return (ObjectChanged(old, new), *flips)
 
+    def _note(self, old: Object | None, new: Object | None) -> None:
+        """Remember that something changed, and when."""
+        self.news += 1
+        for one in (old, new):
+            if isinstance(one, ComposableResource | ResourceClaim | ResourceSlice | DeviceTaintRule):
+                self._changed[type(one), _place(one)] = self.news
+        if isinstance(new, ComposableResource | DeviceTaintRule):
+            self._heard[type(new), new.key] = self.clock()
+        elif old is not None:
+            self._heard.pop((type(old), old.key), None)
+
     def _outlived(self, gone: ComposableResource) -> None:
         """Doubt a manager that still shows what a resource had: another process of ours may have had it detached."""
         fabric = naming.fabric_of(gone.device, self.policy) if gone.device is not None else None
+        if fabric is not None:
+            self._left[fabric, gone.status.cdi_device_id] = self.clock()
         if fabric is not None and self.place_of(fabric, gone.status.cdi_device_id) == gone.node:
             self.doubt(fabric)
 
@@ -437,8 +459,19 @@ class Store:
         return naming.fabric_of(device, self.policy)
 
 
-def _place(one: ComposableResource | ResourceClaim | ResourceSlice) -> str:
-    return one.spec.node_name if isinstance(one, ResourceSlice) else one.node
+def _long_ago() -> Seconds:
+    """Have no clock: nothing is known to be new."""
+    return LONG_AGO
+
+
+def _place(one: ComposableResource | ResourceClaim | ResourceSlice | DeviceTaintRule) -> str:
+    match one:
+        case ResourceSlice():
+            return one.spec.node_name
+        case DeviceTaintRule():
+            return one.metadata.name
+        case _:
+            return one.node
 
 
 def _version(one: Object) -> int:

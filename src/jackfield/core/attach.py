@@ -7,6 +7,8 @@ Knows the states of rule 2 and the orders of rules 5, 13, 15 and 16; orders to m
 from itertools import islice
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from jackfield.core import evict, guard, naming, quiet, room, takeover
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import (
@@ -403,8 +405,13 @@ def _end(view: View, resource: ComposableResource, policy: Policy, now: Seconds)
     unnoticed = guard.unnoticed(view, resource, policy, now)
     if unnoticed is not None:
         return unnoticed
-    free = _free(resource, "its order is closed and nothing of it is attached")
-    return Plan((*guard.lifted(view, resource), free))
+    free, lifted = (
+        _free(resource, "its order is closed and nothing of it is attached"),
+        guard.lifted(view, resource),
+    )
+    if not lifted and not _binds(resource) and policy.taint_rules:
+        free = replace(free, taint=naming.taint(resource.metadata.name))
+    return Plan((*lifted, free))
 
 
 def _not_released(view: View, resource: ComposableResource) -> str:

@@ -19,7 +19,7 @@ from jackfield.model.view import View
 
 def unguarded(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> Plan | None:
     """Return what must come before a vendor's device is detached; None when it may be."""
-    offered = view.published(resource.status.device_id)
+    offered = room.offered(view, resource)
     if not policy.taint_rules or not offered:
         return None
     rule = view.taint_rule(naming.taint(resource.metadata.name))
@@ -30,9 +30,15 @@ def unguarded(view: View, resource: ComposableResource, policy: Policy, now: Sec
             because=f"{offered[0]} must not be given away while it is detached",
         )
         return Plan((put,))
-    # By the API's clock and by ours, whichever is later: if ours is ahead of it, a fresh taint would look old.
-    ours = Time(rule.metadata.annotations.get(TAINTED, ""))
-    until = Seconds(max(seconds(rule.metadata.creation_timestamp), seconds(ours)) + policy.taint_seconds)
+    selector = rule.spec.device_selector
+    if selector is not None and not selector.matches(offered[0]):
+        # Left behind by an earlier resource of this name, whose device was offered elsewhere.
+        return Plan((_drop(rule, f"it is not what keeps {offered[0]} from being given away"),))
+    # By the API's clock, by that of whoever wrote it, and since we know of it, whichever is latest: to a process whose
+    # clock is ahead of the others' a fresh taint would look old.
+    theirs = Time(rule.metadata.annotations.get(TAINTED, ""))
+    written = max(seconds(rule.metadata.creation_timestamp), seconds(theirs), view.heard_at(rule))
+    until = Seconds(written + policy.taint_seconds)
     if now >= until:
         return None
     what = "every scheduler to have heard of its taint"
@@ -73,7 +79,8 @@ def unnoticed(view: View, resource: ComposableResource, policy: Policy, now: Sec
             because=f"the driver on {resource.node} offers it no more",
         )
         return Plan((mark,))
-    until = Seconds(seconds(noticed.last_transition_time) + policy.taint_seconds)
+    said = max(seconds(noticed.last_transition_time), view.heard_at(resource))
+    until = Seconds(said + policy.taint_seconds)
     if now >= until:
         return None
     what = "every scheduler to have heard that its driver offers it no more"
@@ -83,15 +90,16 @@ def unnoticed(view: View, resource: ComposableResource, policy: Policy, now: Sec
 def lifted(view: View, resource: ComposableResource) -> tuple[DropTaint, ...]:
     """Return the removal of the taint, if there is one."""
     rule = view.taint_rule(naming.taint(resource.metadata.name))
-    if rule is None:
-        return ()
-    drop = DropTaint(
+    return (_drop(rule, "the device is back in the pool"),) if rule is not None else ()
+
+
+def _drop(rule: DeviceTaintRule, because: str) -> DropTaint:
+    return DropTaint(
         phase=Phase.DETACHED,
         name=rule.metadata.name,
         version=rule.metadata.resource_version,
-        because="the device is back in the pool",
+        because=because,
     )
-    return (drop,)
 
 
 def _wait(resource: ComposableResource, reason: str, what: str) -> Waiting:

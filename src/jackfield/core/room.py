@@ -214,7 +214,7 @@ def drivers_names(view: View, resource: ComposableResource) -> tuple[DeviceID, .
     A kubelet that starts, or that has missed the driver for a while, deletes the driver's slices, while pods go on
     using what was in them. Then any device may be meant that a claim has there and that nobody shows.
     """
-    names = _published(view, resource)
+    names = offered(view, resource)
     if resource.device is None or names:
         return names
     return view.unshown(resource.device.driver, resource.node)
@@ -222,13 +222,10 @@ def drivers_names(view: View, resource: ComposableResource) -> tuple[DeviceID, .
 
 def shown(view: View, resource: ComposableResource) -> bool:
     """Return whether a driver on the resource's own node publishes its device."""
-    return bool(_published(view, resource))
+    return bool(offered(view, resource))
 
 
-# --- inside
-
-
-def _published(view: View, resource: ComposableResource) -> tuple[DeviceID, ...]:
+def offered(view: View, resource: ComposableResource) -> tuple[DeviceID, ...]:
     """Return the names under which drivers on the resource's own node publish its device.
 
     Until its driver looks again, the node that it came from may still publish it. Who is given it there has nothing:
@@ -236,6 +233,9 @@ def _published(view: View, resource: ComposableResource) -> tuple[DeviceID, ...]
     """
     found = ((name, view.slice_with(name)) for name in view.published(resource.status.device_id))
     return tuple(name for name, one in found if one is not None and one.spec.node_name == resource.node)
+
+
+# --- inside
 
 
 def _unheard(view: View, node: Node, policy: Policy) -> bool:

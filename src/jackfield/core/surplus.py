@@ -52,7 +52,7 @@ def adopt(view: View, node: NodeName, policy: Policy, now: Seconds) -> Plan:
         name = _name(view, inventory, model, device, taken)
         if name is None:
             continue
-        forgiven_at = _forgiven_at(view, node, name, policy)
+        forgiven_at = max(_forgiven_at(view, node, name, policy), _doubted_until(view, node, device, policy))
         if now < forgiven_at:
             again_at = min(again_at, forgiven_at)
             continue
@@ -68,6 +68,18 @@ def _forgiven_at(view: View, node: NodeName, name: DeviceID, policy: Policy) -> 
     """
     failures = (one.at for one in view.failures_on(node) if one.device == name)
     return Seconds(max(failures, default=float("-inf")) + policy.blame_seconds)
+
+
+def _doubted_until(view: View, node: NodeName, device: FabricDevice, policy: Policy) -> Seconds:
+    """Until when a device is left alone that a resource has just given up, though its manager goes on showing it.
+
+    Such a listing is old. Of a node that is there it is noted that the device failed on it; on one that is gone nobody
+    can note anything, and the device would be put into the books and out of them without end.
+    """
+    fabric = view.fabric_of(node)
+    if fabric is None or view.node(node) is not None:
+        return Seconds(float("-inf"))
+    return Seconds(view.left_at(fabric, device.id) + policy.blame_seconds)
 
 
 def settles(inventory: Inventory, machine: Machine, device: FabricDevice) -> Seconds:

@@ -291,6 +291,8 @@ class FreeResource(Action, frozen=True, kw_only=True):
 
     resource: str
     version: Version
+    taint: str = ""
+    """The taint that would be left behind if it were there after all: the API is asked first, unless this is empty."""
 
 
 class MarkMissing(Action, frozen=True, kw_only=True):

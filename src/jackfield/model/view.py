@@ -73,6 +73,12 @@ class View(Protocol):
     def current(self, fabric: FabricName) -> bool:
         """Whether what the manager last showed is no older than all that we know it to have done."""
 
+    def left_at(self, fabric: FabricName, physical: PhysicalID) -> Seconds:
+        """When this process heard that a resource went which had a device; long ago if none did."""
+
+    def heard_at(self, one: Object) -> Seconds:
+        """When this process last heard that a resource or a taint had changed, by its own clock; long ago of others."""
+
     def asked(self, fabric: FabricName) -> Seconds:
         """When the manager was asked for what it last showed: what came about later need not be in it."""
 

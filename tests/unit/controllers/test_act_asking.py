@@ -5,10 +5,12 @@ from msgspec.structs import replace
 
 from jackfield.controllers.act import act
 from jackfield.model.composition import FINALIZER, ComposableResource, ResourceState
-from jackfield.model.meta import Object
+from jackfield.model.device import DeviceTaint
+from jackfield.model.meta import Object, ObjectMeta
 from jackfield.model.names import NodeName, OrderID, Uid
 from jackfield.model.node import Node
-from jackfield.model.plan import Adopt, DeleteResource, Detach, LabelNode, PutResource
+from jackfield.model.plan import Adopt, DeleteResource, Detach, FreeResource, LabelNode, PutResource
+from jackfield.model.taint import DeviceTaintRule, DeviceTaintRuleSpec
 from jackfield.ports import Conflict, Gone
 from jackfield.testing import builders as b
 from unit.controllers.actions import ANY, CR, DEVICE, WHY, P, order, version
@@ -106,6 +108,28 @@ def test_a_vendors_device_is_not_detached_by_who_has_not_heard_that_its_driver_o
         there = bench.manager.pool.device(order().device)
         assert there is not None
         assert there.node == b.NODE
+
+    play(scene)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_taint_is_known_as_it_is_before_anything_rests_on_it(*, known: bool) -> None:
+    """One that is gone keeps nobody from being given the device; one that is there would be left behind."""
+
+    async def scene(bench: Bench) -> None:
+        made = await bench.put(b.resource(state=ResourceState.DETACHING, physical="0000"))
+        taint = DeviceTaintRuleSpec(DeviceTaint("k8s.io/device-uuid", "GPU-7", "NoSchedule"))
+        rule = DeviceTaintRule(metadata=ObjectMeta(name=f"{CR}-taint"), spec=taint)
+        there = await bench.cluster.create(rule)
+        if known:
+            bench.store.put(there)
+            await bench.cluster.delete(DeviceTaintRule, there.key, ANY)
+        detach = Detach(phase=P, because=WHY, resource=CR, version=version(made), order=order(), ask=True)
+        free = FreeResource(phase=P, because=WHY, resource=CR, version=version(made), taint=f"{CR}-taint")
+        with pytest.raises(Conflict):
+            await bench.act(detach if known else free)
+        assert bench.store.taint_rule(f"{CR}-taint") == (None if known else there)
+        await bench.act(detach)
 
     play(scene)
 

@@ -6,10 +6,11 @@ from msgspec.structs import replace
 from jackfield.core import attach, guard
 from jackfield.model.composition import RELEASED, ComposableResource, ResourceState
 from jackfield.model.fabric import FabricDevice
-from jackfield.model.meta import Condition
+from jackfield.model.meta import Condition, Object
 from jackfield.model.names import OrderID, PhysicalID, Seconds, Time, rfc3339, rfc3339_micro
-from jackfield.model.plan import Detach, PutTaint
+from jackfield.model.plan import Detach, FreeResource, PutTaint
 from jackfield.model.policy import Policy
+from jackfield.model.taint import DeviceTaintRule, DeviceTaintSelector
 from jackfield.testing import builders as b
 from unit.core.attaching import (
     AGAIN,
@@ -27,6 +28,7 @@ from unit.core.attaching import (
     vendors,
     view,
 )
+from unit.core.plans import reasons, steps
 
 
 def left(ago: float | None = None) -> ComposableResource:
@@ -36,7 +38,14 @@ def left(ago: float | None = None) -> ComposableResource:
     return b.resource(HANDED, state=ResourceState.DELETING, uuid="GPU-7", physical="1", conditions=noticed)
 
 
+def meaning(rule: DeviceTaintRule, pool: str) -> DeviceTaintRule:
+    """A taint of a device that is published on a node."""
+    selector = DeviceTaintSelector("gpu.example.com", pool, "gpu-0")
+    return replace(rule, spec=replace(rule.spec, device_selector=selector))
+
+
 LEFT = left()
+DETACHING = b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7")
 LIFTED = ("DropTaint taint/a100-1.rack-a-taint", "FreeResource resource/a100-1.rack-a")
 ROWS = {
     "a vendor's device that a claim has": Row(
@@ -155,6 +164,40 @@ ROWS = {
         again_at=Seconds(b.NOW + 1),
         policy=vendors(),
     ),
+    "a vendor's device whose taint means the device of another node": Row(
+        (
+            NODE,
+            b.vendor_slice("GPU-7"),
+            meaning(TAINTED, "n2"),
+            b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7"),
+        ),
+        do=("DropTaint taint/a100-1.rack-a-taint",),
+        says="it is not what keeps gpu.example.com/n1/gpu-0 from being given away",
+        policy=vendors(),
+    ),
+    "a vendor's device whose taint means this very device": Row(
+        (
+            NODE,
+            b.vendor_slice("GPU-7"),
+            meaning(TAINTED, "n1"),
+            b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7"),
+        ),
+        do=("Detach 1 at n1 resource/a100-1.rack-a",),
+        wait=("Detaching",),
+        again_at=AGAIN,
+        policy=vendors(),
+    ),
+    "a vendor's device that only the node it came from still offers": Row(
+        (
+            NODE,
+            b.vendor_slice("GPU-7", on="n2"),
+            b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7"),
+        ),
+        do=("Detach 1 at n1 resource/a100-1.rack-a",),
+        wait=("Detaching",),
+        again_at=AGAIN,
+        policy=vendors(),
+    ),
     "a vendor's device that its driver shows no more": Row(
         (NODE, b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7")),
         do=("Detach 1 at n1 resource/a100-1.rack-a",),
@@ -250,3 +293,28 @@ def test_a_taint_says_when_it_was_written_by_our_own_clock() -> None:
     [put] = plan.actions
     assert isinstance(put, PutTaint)
     assert put.rule.metadata.annotations == {"jackfield.dev/tainted": rfc3339_micro(b.NOW)}
+
+
+@pytest.mark.parametrize("there", [(TAINTED, DETACHING), (TAINTED, left(ago=10))], ids=["tainted", "noticed"])
+def test_what_has_just_been_heard_of_is_not_old_whatever_the_clocks_say(there: tuple[Object, ...]) -> None:
+    """A process whose clock is ahead, and that has just started, takes all that others wrote for old."""
+    slices = (b.vendor_slice("GPU-7"),) if DETACHING in there else ()
+    store = view(Row((NODE, *slices), policy=vendors()))
+    store.clock = lambda: Seconds(b.NOW - 4)
+    for one in there:
+        store.put(one)
+    plan = attach.decide(store, CR, vendors(), b.NOW)
+    assert (steps(plan), reasons(plan), plan.again_at) == ((), ("Tainted",), Seconds(b.NOW + 6))
+
+
+def test_who_lets_a_vendors_device_go_looks_for_a_taint_that_he_has_not_heard_of() -> None:
+    for policy, taint in ((vendors(), f"{CR}-taint"), (replace(vendors(), taint_rules=False), "")):
+        plan = attach.decide(view(Row((NODE, LEFT), policy=policy)), CR, policy, b.NOW)
+        (free,) = plan.actions
+        assert isinstance(free, FreeResource)
+        assert free.taint == taint
+    (ours,) = attach.decide(
+        view(Row((NODE, b.resource(state=ResourceState.DELETING)))), CR, b.policy(), b.NOW
+    ).actions
+    assert isinstance(ours, FreeResource)
+    assert ours.taint == ""

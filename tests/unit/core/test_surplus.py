@@ -228,3 +228,23 @@ def test_nothing_is_adopted_for_a_request_that_goes() -> None:
     assert going.metadata.name == "jackfield-a100-n1"
     assert names(adopted(going)) == ""
     assert names(adopted(replace(going, metadata=replace(going.metadata, deletion_timestamp=NO_TIME)))) != ""
+
+
+def test_what_a_resource_on_a_node_that_is_gone_has_just_given_up_is_left_alone_for_a_while() -> None:
+    """Its manager shows an old listing; where there is a node, it is noted on that."""
+    given_up = resource("a100-9", physical="9", state=ResourceState.DELETING)
+    for nodes, expected in (((), ""), ((node(),), "a100-9.rack-a")):
+        view = world(*nodes, given_up, inventories=[STAGE])
+        view.clock = lambda: Seconds(NOW - 10)
+        known = view.resource(given_up.metadata.name)
+        assert known is not None
+        view.remove(known)
+        view.ask(FABRIC, NOW)
+        view.see(STAGE, at=NOW)
+        plan = surplus.adopt(view, NODE, policy(), NOW)
+        assert (names(plan), plan.again_at) == (
+            expected,
+            NEVER if expected else Seconds(NOW - 10 + policy().blame_seconds),
+        )
+        later = surplus.adopt(view, NODE, policy(), Seconds(NOW - 10 + policy().blame_seconds))
+        assert names(later) == "a100-9.rack-a"
