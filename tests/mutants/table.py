@@ -135,8 +135,8 @@ MUTANTS = (
     Mutant(
         "repeat-at-once",
         "core/quiet.py",
-        '    if verb == "attach" and not _quiet(view, resource, order.fabric):\n',
-        '    if verb == "never" and not _quiet(view, resource, order.fabric):\n',
+        '    return resource.sent[0] != "attach" or _quiet(view, resource, fabric)\n',
+        '    return resource.sent[0] != "never" or _quiet(view, resource, fabric)\n',
         "V15, rule 20: an attach is repeated at once, of a manager without order ids",
     ),
     Mutant(
@@ -315,8 +315,8 @@ MUTANTS = (
     Mutant(
         "taint-stays",
         "core/guard.py",
-        "    if rule is None:\n        return ()\n",
-        "    if rule is None or rule.spec:\n        return ()\n",
+        '    return (_drop(rule, "the device is back in the pool"),) if rule is not None else ()\n',
+        '    return (_drop(rule, "the device is back in the pool"),) if rule is not rule else ()\n',
         "a vendor's device stays tainted when it is back in the pool",
     ),
     Mutant(

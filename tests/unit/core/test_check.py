@@ -13,7 +13,7 @@ from jackfield.model.composition import (
     ResourceState,
 )
 from jackfield.model.meta import Condition, Object
-from jackfield.model.names import DeviceID
+from jackfield.model.names import DeviceID, rfc3339
 from jackfield.model.policy import DRIVER, FAILED, SLICE_DEVICES_MAX, Policy
 from jackfield.testing import builders as b
 from unit.core.checked import listing, told
@@ -86,6 +86,17 @@ RESOURCES = {
     "with a device of its own": Row(b.resource(physical="1"), beside=(b.resource("a100-2", physical="2"),)),
     "with a device that an earlier one has": Row(
         b.resource("a100-2", physical="1"),
+        beside=(b.resource(physical="1"),),
+        faults=("resource/a100-2.rack-a: has 1, which a100-1.rack-a has as well",),
+    ),
+    "with a device that one has whose order is being closed": Row(
+        b.resource("a100-2", physical="1"), beside=(b.resource(physical="1", state=DETACHING),)
+    ),
+    "with a device that another has, while its own order is being closed": Row(
+        b.resource("a100-2", physical="1", state=DELETING), beside=(b.resource(physical="1"),)
+    ),
+    "with a device that another has, while a manager that knows no orders takes it": Row(
+        b.resource("a100-2", physical="1", state=DETACHING, sent=f"detach {rfc3339(b.NOW)}"),
         beside=(b.resource(physical="1"),),
         faults=("resource/a100-2.rack-a: has 1, which a100-1.rack-a has as well",),
     ),

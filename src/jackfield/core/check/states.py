@@ -59,8 +59,21 @@ def _resource(view: View, one: ComposableResource, policy: Policy) -> Said:
         yield Checker.LEAVING_IN_USE, f"is {one.state} while recorded or held (rule 13)"
     physical = one.status.cdi_device_id
     other = view.resource_with(fabric, physical) if physical else None
-    if other is not None and other.metadata.name != one.metadata.name:
+    if (
+        other is not None
+        and other.metadata.name != one.metadata.name
+        and not (_fenced(one) or _fenced(other))
+    ):
         yield Checker.DEVICE_IN_TWO_BOOKS, f"has {physical}, which {other.metadata.name} has as well"
+
+
+def _fenced(one: ComposableResource) -> bool:
+    """Whether a resource leaves whose manager knows order ids: without them it is noted when it was asked.
+
+    It is lent to nobody (rule 13), and names its device until its manager has answered (rule 15). By then the manager
+    may have given the device to another's order, which this one's cannot mean (rule 5).
+    """
+    return one.state in {ResourceState.DETACHING, ResourceState.DELETING} and not one.sent[0]
 
 
 # --- claims
