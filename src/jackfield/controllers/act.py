@@ -326,7 +326,8 @@ async def _detach(action: Detach, hands: Hands) -> None:
     version = await _sent("detach", action, hands)
     match await _asked(action, version, hands.world.fabrics[action.order.fabric].detach, hands):
         case Working():
-            return
+            if action.mark_sent:  # likewise that it has gone
+                hands.moved(action.order.fabric)
         case Done():
             hands.moved(action.order.fabric)
             hands.unclaimed.pop(action.order.id, None)

@@ -160,7 +160,14 @@ def _quiet_at(view: View, resource: ComposableResource, fabric: FabricName) -> S
         return NEVER  # whoever has not seen the inventory has not begun to count
     alike = (one for one in view.resources_on(resource.node) if one.spec.model == resource.spec.model)
     changed = machine.since if machine is not None else Seconds(float("-inf"))
-    return Seconds(max(changed, *(one.sent[1] for one in alike)) + inventory.traits.call_timeout)
+    return Seconds(max(changed, *(_sent_at(view, one) for one in alike)) + inventory.traits.call_timeout)
+
+
+def _sent_at(view: View, resource: ComposableResource) -> Seconds:
+    """Return when a resource's last call was sent at the latest: every new leader counts anew, by its own clock."""
+    verb, at = resource.sent
+    under_way = verb and resource.state in {ResourceState.ATTACHING, ResourceState.DETACHING}
+    return max(at, view.heard_at(resource)) if under_way else at
 
 
 def _wait(resource: ComposableResource, what: str) -> Waiting:

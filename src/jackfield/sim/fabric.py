@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
+from jackfield.fabric.sights import Sights
 from jackfield.model.fabric import Inventory, Order, Progress
 from jackfield.model.names import NEVER, FabricName, OrderID, Seconds
 from jackfield.ports import PortError, Retry
@@ -78,8 +79,16 @@ class NoFaults:
 class SimFabric:
     """One process's line to a manager. Several may share one manager; what it knows survives them."""
 
-    def __init__(self, manager: Manager, faults: Faults | None = None, by: str = "jackfield") -> None:
+    def __init__(
+        self,
+        manager: Manager,
+        faults: Faults | None = None,
+        by: str = "jackfield",
+        sights: Sights | None = None,
+    ) -> None:
+        """Make a line; without `sights` the manager says itself since when things stand as they do."""
         self._manager = manager
+        self._sights = sights
         self._by = by
         self._clock = manager.clock
         self._faults = faults or NoFaults()
@@ -91,7 +100,8 @@ class SimFabric:
         """Return what the manager shows."""
         self._live()
         fate = self._fate(Verb.INVENTORY, OrderID(""))
-        return await self._call(fate, self._manager.inventory)
+        shown = await self._call(fate, self._manager.inventory)
+        return self._sights.shown(shown) if self._sights is not None else shown
 
     async def attach(self, order: Order) -> Progress:
         """Ask the manager to attach, or how far it is."""

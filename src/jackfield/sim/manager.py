@@ -106,6 +106,11 @@ class Manager:
         return self._spec.traits.call_timeout
 
     @property
+    def knows_orders(self) -> bool:
+        """Whether it executes an order id once."""
+        return self._spec.traits.knows_orders
+
+    @property
     def busy(self) -> bool:
         """Whether any order is under way."""
         return bool(self._queue or self._running)

@@ -19,8 +19,10 @@ from jackfield.cluster.store import Store as ApiStore
 from jackfield.cluster.upkeep.collector import Collector
 from jackfield.cluster.upkeep.controller_manager import ControllerManager
 from jackfield.cluster.upkeep.namespaces import Namespaces
+from jackfield.controllers.clocks import EvenClock
 from jackfield.controllers.runner import Recorder
 from jackfield.controllers.store import Store
+from jackfield.fabric.sights import Sights
 from jackfield.model.names import FabricName, Seconds
 from jackfield.model.policy import Policy
 from jackfield.model.view import Delta
@@ -102,8 +104,10 @@ class SimWorld:
         alone = self.setting.replicas == 1
         client = self._client("jackfield" if alone else name)
         program = self.program(client.name)
+        even = EvenClock(program.clock, self.clock)
         fabrics: dict[FabricName, Fabric] = {
-            one: SimFabric(manager, program.wire, name) for one, manager in self.hardware.managers.items()
+            one: SimFabric(manager, program.wire, name, None if manager.knows_orders else Sights(even))
+            for one, manager in self.hardware.managers.items()
         }
         fabrics |= self._outside.fabrics
         self._lives += 1

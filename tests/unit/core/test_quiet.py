@@ -418,3 +418,33 @@ def test_who_never_had_its_turn_is_not_to_blame() -> None:
         steps_ = steps(attach.decide(there, "a100-0.rack-a", POLICY, late))
         assert ("Blame node/n1" in steps_) is blamed
         assert "MarkState Detaching resource/a100-0.rack-a" in steps_
+
+
+@pytest.mark.parametrize(
+    ("found", "quiet_at"),
+    [
+        (slot(sent=sent("attach", 180)), b.NOW - 4 + CALL),
+        (leaving(physical="p1", sent=sent("detach", 180)), b.NOW - 4 + CALL),
+        (b.resource("a100-0", physical="p1", sent=sent("attach", 180)), b.NOW),
+        (slot(), LONG_AGO + CALL),
+    ],
+    ids=["attaching", "detaching", "long there", "never sent"],
+)
+def test_a_new_leader_counts_anew_what_others_have_sent(found: ComposableResource, quiet_at: float) -> None:
+    """By its own clock, which may be ahead of theirs: then all that they did would look old."""
+    there = view(Row(()))
+    there.clock = lambda: Seconds(b.NOW - 4)
+    there.put(replace(found, metadata=replace(found.metadata, resource_version=Version("9"))))
+    resource = there.resource("a100-0.rack-a")
+    assert resource is not None
+    waiting = slot(9, sent=sent("attach", 1000))
+    there.clock = lambda: Seconds(LONG_AGO)
+    there.put(replace(waiting, metadata=replace(waiting.metadata, resource_version=Version("10"))))
+    waits = there.resource("a100-9.rack-a")
+    assert waits is not None
+    for now, due in ((quiet_at - 1, False), (quiet_at, True)):
+        there.ask(b.FABRIC, Seconds(now))
+        known = there.inventory(b.FABRIC)
+        assert known is not None
+        there.see(known, at=Seconds(now))
+        assert quiet.due(there, waits, b.FABRIC) is due

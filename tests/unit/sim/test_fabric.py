@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine
 import msgspec
 import pytest
 
+from jackfield.fabric.sights import Sights
 from jackfield.model.fabric import Done, Inventory, Machine, Order, Traits, Working
 from jackfield.model.names import NEVER, FabricName, ModelName, NodeName, OrderID, PhysicalID, Seconds
 from jackfield.ports import Retry
@@ -217,3 +218,16 @@ def test_what_the_manager_knows_survives_the_process_that_asked() -> None:
         )
 
     play(SPEC, Script(), scenario)
+
+
+def test_a_process_that_counts_for_itself_knows_nothing_to_be_older_than_its_first_look() -> None:
+    async def scenario(fabric: SimFabric, manager: Manager) -> None:
+        await fabric.attach(ORDER)
+        await after(100)
+        anew = SimFabric(manager, sights=Sights(clock.running()))
+        for line, since in ((fabric, loop.START + 10), (anew, loop.START + 100)):
+            shown = await line.inventory()
+            assert {one.since for one in shown.devices} == {since}
+            assert await line.inventory() is shown
+
+    play(BLIND, Script(), scenario)

@@ -66,10 +66,8 @@ BY_THE_CLOCK = (
     check.Checker.RETURNED_EARLY,
     check.Checker.TAKEN_BACK,
     check.Checker.IDLE_TOO_LONG,
-    Checker.ASKED_TOO_SOON,
-    Checker.GONE_TOO_SOON,
 )
-"""What nobody can keep who is shown a wrong time: hold times, and how long a manager has been quiet."""
+"""What nobody can keep who is shown a wrong time: hold times."""
 HEARSAY = (check.Checker.RETURNED_EARLY, check.Checker.ENTRY_REMOVED)
 """What is done rightly by all that who does it has heard."""
 IDLE_WRITES_MAX = 30
