@@ -1,7 +1,7 @@
 """The plugin on its node, whole: seen, prepared, released, restarted, as the kubelet and the API see it."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 
 import pytest
@@ -223,7 +223,9 @@ class Restored:
         self._other = other
         self._restored = restored
 
-    async def watch(self, kind: type[Object], selection: Selection = EVERYTHING) -> AsyncIterator[Change]:
+    async def watch(
+        self, kind: type[Object], selection: Selection = EVERYTHING
+    ) -> AsyncGenerator[Change, None]:
         async for change in self._other.watch(kind, selection):
             yield change
             if isinstance(change, Synced):

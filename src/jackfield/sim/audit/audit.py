@@ -72,8 +72,6 @@ HEARSAY = (check.Checker.RETURNED_EARLY, check.Checker.ENTRY_REMOVED)
 """What is done rightly by all that who does it has heard."""
 IDLE_WRITES_MAX = 30
 """Writes of ours that may change nothing, in a whole play: a manager may give the same reason twice."""
-
-
 REWIND_WRITES_MAX = 30
 """So many more when a backup is restored: what was just written may be written again, or be there once more."""
 
@@ -487,24 +485,5 @@ class Audit:
     def summary(self) -> Summary:
         """Return what the play has cost so far."""
         counts = [one.counts for one in self._world.hardware.managers.values()]
-        attaches, detaches = sum(one.attaches for one in counts), sum(one.detaches for one in counts)
-        pods = self._ledger.counted()
-        served = [life for life in pods.values() if life.devices and life.running is not None]
-        waited = {
-            life.title: round(life.running - life.created, 1)
-            for life in pods.values()
-            if life.running is not None
-        }
-        return Summary(
-            pods={life.title: life.phase for life in pods.values()},
-            attaches=attaches,
-            detaches=detaches,
-            nodes_added=self._ledger.nodes_added,
-            attaches_per_pod=round(attaches / len(served), 4) if served else 0.0,
-            wasted=self._ledger.wasted,
-            devices_attached=len(self._ledger.stays),
-            waited=waited,
-            events=self.events,
-            writes=self._world.client.writes,
-            seconds=round(self._world.clock.now() - self._began, 1),
-        )
+        lasted = Seconds(self._world.clock.now() - self._began)
+        return self._ledger.summary(counts, self._world.client.writes, lasted)

@@ -3,6 +3,8 @@
 Knows counters. Must not judge.
 """
 
+from collections.abc import Sequence
+
 import msgspec
 
 from jackfield.controllers.store import Store
@@ -11,6 +13,7 @@ from jackfield.model.meta import Object
 from jackfield.model.names import Key, NodeName, PhysicalID, Seconds, seconds
 from jackfield.model.node import NODE_GROUP, Node
 from jackfield.model.pod import Pod
+from jackfield.sim.manager import Counts
 from jackfield.sim.pool import Movement
 
 TITLE = "app.kubernetes.io/name"
@@ -123,3 +126,27 @@ class Ledger:
     def counted(self) -> dict[Key, PodLife]:
         """Return the pods since the beginning, by key."""
         return {key: life for key, life in sorted(self.pods.items()) if key not in self._before}
+
+    def summary(self, managers: Sequence[Counts], writes: int, lasted: Seconds) -> Summary:
+        """Return what the play has cost so far, with what its managers have counted."""
+        attaches, detaches = sum(one.attaches for one in managers), sum(one.detaches for one in managers)
+        pods = self.counted()
+        served = [life for life in pods.values() if life.devices and life.running is not None]
+        waited = {
+            life.title: round(life.running - life.created, 1)
+            for life in pods.values()
+            if life.running is not None
+        }
+        return Summary(
+            pods={life.title: life.phase for life in pods.values()},
+            attaches=attaches,
+            detaches=detaches,
+            nodes_added=self.nodes_added,
+            attaches_per_pod=round(attaches / len(served), 4) if served else 0.0,
+            wasted=self.wasted,
+            devices_attached=len(self.stays),
+            waited=waited,
+            events=self.events,
+            writes=writes,
+            seconds=round(lasted, 1),
+        )
