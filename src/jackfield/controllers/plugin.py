@@ -3,6 +3,8 @@
 Reads the claim live, decides, acts. Knows the kubelet's two calls. Must not know what makes a device fit to be used.
 """
 
+from collections import Counter
+
 from jackfield.controllers.act import act
 from jackfield.controllers.runner import Recorder, Runner
 from jackfield.core import prepare
@@ -14,7 +16,7 @@ from jackfield.ports import Gone, PortError, World
 ROUNDS_MAX = 4
 """Steps that one call may take; the kubelet asks again."""
 TIDY_SECONDS = Seconds(30.0)
-"""How often it is looked whether the claims of holders have ended for whom nobody asks."""
+"""How often it is looked for holders for whom nothing is prepared and whose claims have ended."""
 
 
 class Plugin:
@@ -25,26 +27,26 @@ class Plugin:
         self._world = world
         self._runner = runner
         self._recorder = recorder
-        self.left: dict[Uid, None] = {}
-        """Holders found when it started, for whom nothing is prepared, and whom nobody has asked for since.
-
-        A pod may be about to ask. If a backup was restored, nobody ever will.
-        """
+        self._preparing: Counter[Uid] = Counter()
+        """For whom something is being prepared at this moment."""
+        self._sound = True
+        """Whether what is not in the checkpoint is not prepared."""
 
     async def prepare(self, claim: Key, uid: Uid) -> str:
         """Prepare the claim's devices; return what stands in the way, or nothing when they are prepared."""
-        self.left.pop(uid, None)
+        self._preparing[uid] += 1
         try:
             self._runner.hear(self._runner.store.put(await self._world.cluster.read(ResourceClaim, claim)))
+            return await self._go(PrepareKey(self._node, claim, uid), preparing=True)
         except Gone:
             return f"claim {claim} does not exist"
         except PortError as error:
             return str(error)
-        return await self._go(PrepareKey(self._node, claim, uid), preparing=True)
+        finally:
+            self._preparing[uid] -= 1
 
     async def unprepare(self, claim: Key, uid: Uid) -> str:
         """Undo it; the claim may be gone. Return what stands in the way, or nothing when it is undone."""
-        self.left.pop(uid, None)
         return await self._go(PrepareKey(self._node, claim, uid), preparing=False)
 
     async def repair(self, *, sound: bool) -> str:
@@ -57,23 +59,24 @@ class Plugin:
             return plan
         self._recorder.waits(self._world.clock.now(), "prepare.decide_repair", plan.waiting)
         errors = [await self._do(action) for action in plan.actions]
-        self.left = dict.fromkeys(prepare.unprepared(self._runner.store, self._node)) if sound else {}
+        self._sound = sound
         return next((one for one in errors if one), "")
 
     async def tidy(self) -> None:
-        """Clear the holders that were left when it started, each when its claim has ended; returns with the last."""
-        while self.left:
-            await self._world.clock.sleep(TIDY_SECONDS)
-            await self._tidy()
+        """Clear holders for whom nothing is prepared nor being prepared, and whose claims have ended.
 
-    async def _tidy(self) -> None:
-        plan = await self._repairs(sound=True)
+        One that was written after its writer had given it up, or that a restored backup shows: nobody else would. Who
+        asks for such a claim meanwhile is refused, or writes the holder anew, and then its version is another.
+        """
+        left = [uid for uid in self._unprepared() if self._sound and not self._preparing[uid]]
+        plan = await self._repairs(sound=True) if left else Plan()
         for action in plan.actions if not isinstance(plan, str) else ():
             held = self._runner.store.resource(action.resource) if isinstance(action, LetGo) else None
-            if held is not None and held.holder in self.left:
+            if held is not None and held.holder in left and not self._preparing[held.holder]:
                 await self._do(action)
-        still = prepare.unprepared(self._runner.store, self._node)
-        self.left = {uid: None for uid in self.left if uid in still}
+
+    def _unprepared(self) -> tuple[Uid, ...]:
+        return prepare.unprepared(self._runner.store, self._node)
 
     async def _repairs(self, *, sound: bool) -> Plan | str:
         """Return what is to be repaired, by what the claims of all holders are now, or why that is not known."""

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from jackfield.controllers import app
-from jackfield.controllers.plugin import Plugin
+from jackfield.controllers.plugin import TIDY_SECONDS, Plugin
 from jackfield.controllers.runner import Recorder, Runner
 from jackfield.controllers.store import Store
 from jackfield.core import prepare
@@ -184,7 +184,7 @@ class NodePlugin:
             group.create_task(self._runner.run(await self._kinds(note)), name="runner")
             await self._runner.synced.wait()
             await self._repair()
-            group.create_task(self._plugin.tidy(), name="tidy")
+            group.create_task(self._tidy(), name="tidy")
             group.create_task(self._end_when_rewound(), name="rewound")
             await stack.enter_async_context(self._service)
             if self._settings.policy.local_devices:
@@ -291,6 +291,11 @@ class NodePlugin:
     async def _repair(self) -> None:
         while self._waits_for_repair(await self._plugin.repair(sound=not self.findings)):
             await self._clock.sleep(REPAIR_AGAIN)
+
+    async def _tidy(self) -> None:
+        while True:
+            await self._clock.sleep(TIDY_SECONDS)
+            await self._plugin.tidy()
 
     async def _end_when_rewound(self) -> None:
         """End when the API was restored from a backup: who starts compares what is prepared with what it says now.

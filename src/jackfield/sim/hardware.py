@@ -18,7 +18,7 @@ from jackfield.cluster.nodes.machines import Machines, MachineSettings
 from jackfield.cluster.nodes.prepared import Checkpoint
 from jackfield.cluster.nodes.prepared import Plugin as KubeletPlugin
 from jackfield.controllers import app
-from jackfield.controllers.plugin import Plugin
+from jackfield.controllers.plugin import TIDY_SECONDS, Plugin
 from jackfield.controllers.runner import Recorder, Runner
 from jackfield.controllers.store import Store
 from jackfield.model.claim import CELDeviceSelector, DeviceSelector
@@ -192,11 +192,19 @@ class Hardware:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.nodes.run(app.NODE_KINDS))
             group.create_task(self._start_over(self.nodes))
+            group.create_task(self._tidy())
 
     async def _start_over(self, runner: Runner) -> None:
         """End when the API was restored from a backup, and be started again."""
         await runner.rewound.wait()
         self.restart_plugins()
+
+    async def _tidy(self) -> None:
+        while True:
+            await self.clock.sleep(TIDY_SECONDS)
+            for plugin in [plugins.get(DRIVER) for plugins in self._plugins.values()]:
+                if isinstance(plugin, NodePlugin):
+                    await plugin.tidy()
 
     async def rewound(self) -> None:
         """Have everybody on the nodes say anew what he would not say again by himself."""
@@ -378,7 +386,11 @@ class NodePlugin:
         while await self._plugin.repair(sound=self._host.sound):
             await clock.sleep(REPAIR_AGAIN)
         self._host.sound = self._repaired = True
-        await self._plugin.tidy()
+
+    async def tidy(self) -> None:
+        """Clear what nobody else would."""
+        if self._repaired:
+            await self._plugin.tidy()
 
 
 class Drawn:

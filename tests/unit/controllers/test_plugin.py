@@ -1,6 +1,5 @@
 """The kubelet's two calls: prepared or a reason, and undone again."""
 
-import asyncio
 from collections.abc import Callable, Coroutine
 from typing import TypeVar
 
@@ -8,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from jackfield.cluster.api import EmbeddedCluster
+from jackfield.cluster.store import Store as ApiStore
 from jackfield.controllers.plugin import Plugin
 from jackfield.controllers.runner import Runner
 from jackfield.model.claim import ResourceClaim
@@ -167,34 +167,52 @@ async def hold(scene: Scene, claim: ResourceClaim) -> None:
     await scene.bench.put(b.resource("a100-2", physical="0001", record=claim, holder=claim.uid))
 
 
-def test_a_holder_that_nobody_asks_for_is_cleared_when_its_claim_has_ended() -> None:
+def test_a_holder_for_whom_nothing_is_prepared_is_cleared_when_its_claim_has_ended() -> None:
     async def story(scene: Scene, claim: ResourceClaim) -> None:
         await hold(scene, claim)
-        assert await scene.plugin.repair(sound=True) == ""
-        tidying = asyncio.get_running_loop().create_task(scene.plugin.tidy())
-        await scene.bench.wait(100)
+        await scene.plugin.tidy()
         assert (await scene.bench.resource()).holder == claim.uid
         await scene.bench.cluster.delete(ResourceClaim, CLAIM, ANY)
-        await scene.bench.wait(31)
+        await scene.plugin.tidy()
         assert (await scene.bench.resource()).holder == ""
         assert (await scene.bench.resource("a100-2.rack-a")).holder == ""
-        assert tidying.done()
 
     on_stage(story)
 
 
-def test_a_holder_is_the_kubelets_business_once_it_has_asked() -> None:
+def test_a_holder_for_whom_something_is_prepared_is_the_kubelets_business() -> None:
     async def story(scene: Scene, claim: ResourceClaim) -> None:
-        await hold(scene, claim)
-        assert await scene.plugin.repair(sound=True) == ""
         assert await scene.plugin.prepare(CLAIM, claim.uid) == ""
+        await scene.bench.cluster.delete(ResourceClaim, CLAIM, ANY)
+        scene.runner.sense(b.NODE)
         await scene.plugin.tidy()
         assert (await scene.bench.resource()).holder == claim.uid
 
     on_stage(story)
 
 
-def test_nobody_is_taken_for_left_by_who_has_lost_the_checkpoint() -> None:
+def test_nobody_is_cleared_while_something_is_being_prepared_for_him() -> None:
+    """The holder is written first, and the checkpoint after that."""
+
+    async def story(scene: Scene, claim: ResourceClaim) -> None:
+        reads = scene.bench.cluster.read
+
+        async def meanwhile(kind: type[T], key: Key) -> T:
+            found = await reads(kind, key)
+            await hold(scene, claim)
+            await scene.bench.cluster.delete(ResourceClaim, CLAIM, ANY)
+            await scene.plugin.tidy()
+            assert (await scene.bench.resource()).holder == claim.uid
+            return found
+
+        world = replace(scene.bench.world, cluster=Meanwhile(scene.bench.cluster.store, meanwhile))
+        scene.plugin = Plugin(b.NODE, world, scene.runner, scene.heard)
+        await scene.plugin.prepare(CLAIM, claim.uid)
+
+    on_stage(story)
+
+
+def test_nobody_is_cleared_by_who_has_lost_the_checkpoint() -> None:
     async def story(scene: Scene, claim: ResourceClaim) -> None:
         await hold(scene, claim)
         assert await scene.plugin.repair(sound=False) == ""
@@ -203,3 +221,14 @@ def test_nobody_is_taken_for_left_by_who_has_lost_the_checkpoint() -> None:
         assert (await scene.bench.resource()).holder == claim.uid
 
     on_stage(story)
+
+
+class Meanwhile(EmbeddedCluster):
+    """A cluster in which something happens the first time that somebody reads."""
+
+    def __init__(self, store: ApiStore, then: Callable[[type[T], Key], Coroutine[None, None, T]]) -> None:
+        super().__init__(store)
+        self._then = [then]
+
+    async def read(self, kind: type[T], key: Key) -> T:
+        return await (self._then.pop() if self._then else super().read)(kind, key)
