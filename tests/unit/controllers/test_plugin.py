@@ -195,15 +195,11 @@ def test_nobody_is_cleared_while_something_is_being_prepared_for_him() -> None:
     """The holder is written first, and the checkpoint after that."""
 
     async def story(scene: Scene, claim: ResourceClaim) -> None:
-        reads = scene.bench.cluster.read
-
-        async def meanwhile(kind: type[T], key: Key) -> T:
-            found = await reads(kind, key)
+        async def meanwhile() -> None:
             await hold(scene, claim)
             await scene.bench.cluster.delete(ResourceClaim, CLAIM, ANY)
             await scene.plugin.tidy()
             assert (await scene.bench.resource()).holder == claim.uid
-            return found
 
         world = replace(scene.bench.world, cluster=Meanwhile(scene.bench.cluster.store, meanwhile))
         scene.plugin = Plugin(b.NODE, world, scene.runner, scene.heard)
@@ -226,9 +222,12 @@ def test_nobody_is_cleared_by_who_has_lost_the_checkpoint() -> None:
 class Meanwhile(EmbeddedCluster):
     """A cluster in which something happens the first time that somebody reads."""
 
-    def __init__(self, store: ApiStore, then: Callable[[type[T], Key], Coroutine[None, None, T]]) -> None:
+    def __init__(self, store: ApiStore, then: Callable[[], Coroutine[None, None, None]]) -> None:
         super().__init__(store)
         self._then = [then]
 
     async def read(self, kind: type[T], key: Key) -> T:
-        return await (self._then.pop() if self._then else super().read)(kind, key)
+        found = await super().read(kind, key)
+        if self._then:
+            await self._then.pop()()
+        return found
