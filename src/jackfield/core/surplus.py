@@ -88,12 +88,18 @@ def settles(inventory: Inventory, machine: Machine, device: FabricDevice) -> Sec
 
 
 def _waited_for(view: View, node: NodeName, device: FabricDevice) -> bool:
-    """A resource whose order is under way may be about to have it."""
+    """A resource whose order is under way may be about to have it; if a device says by whose order it came, only that.
+
+    Else one that waits for room on the node, and what takes that room, would each wait for the other.
+    """
     return any(
-        one.order == device.order
-        or (one.spec.model == device.model and one.state in _UNSETTLED and not one.status.cdi_device_id)
+        one.order == device.order if device.order else _waits_for_any(one, device)
         for one in view.resources_on(node)
     )
+
+
+def _waits_for_any(one: ComposableResource, device: FabricDevice) -> bool:
+    return one.spec.model == device.model and one.state in _UNSETTLED and not one.status.cdi_device_id
 
 
 _UNSETTLED = (ResourceState.NEW, ResourceState.ATTACHING)

@@ -36,6 +36,8 @@ from jackfield.testing.builders import (
 CHOOSING = Traits(chooses_device=True, knows_orders=False)
 FOUND = FabricDevice(PhysicalID("9"), MODEL, node=NODE, order=OrderID("an-order"))
 STAGE = showing(inventory(), FOUND)
+UNSAID = showing(inventory(), replace(FOUND, order=OrderID("")))
+"""A manager that does not say by whose order a device came."""
 SLOTS = inventory(traits=CHOOSING, attached={"x": "n1"})
 
 
@@ -119,17 +121,18 @@ def test_a_manager_that_knows_no_orders_leaves_none_to_be_written() -> None:
         ((resource("a100-9", on="n2"),), STAGE, policy(), ""),
         ((resource("a100-5", uid="an-order"),), STAGE, policy(), ""),
         ((resource("a100-5", uid="an-order", on="n2"),), STAGE, policy(), "a100-9.rack-a"),
-        ((resource("a100-5", state=ResourceState.NEW),), STAGE, policy(), ""),
-        ((resource("a100-5", state=ResourceState.ATTACHING),), STAGE, policy(), ""),
+        ((resource("a100-5", state=ResourceState.NEW),), UNSAID, policy(), ""),
+        ((resource("a100-5", state=ResourceState.ATTACHING),), UNSAID, policy(), ""),
+        ((resource("a100-5", state=ResourceState.ATTACHING),), STAGE, policy(), "a100-9.rack-a"),
         (
             (resource("a100-5", state=ResourceState.ATTACHING, physical="5"),),
-            STAGE,
+            UNSAID,
             policy(),
             "a100-9.rack-a",
         ),
         (
             (resource("h100-5", state=ResourceState.ATTACHING, model="H100"),),
-            STAGE,
+            UNSAID,
             policy(),
             "a100-9.rack-a",
         ),
@@ -160,6 +163,7 @@ def test_a_manager_that_knows_no_orders_leaves_none_to_be_written() -> None:
         "a resource elsewhere has its order: adopted here",
         "a new resource may be about to have it",
         "an attaching resource may be about to have it",
+        "an attaching resource has another order: it waits for something else",
         "an attaching resource has another",
         "an attaching resource wants another model",
         "a resource that is online has its own",
