@@ -322,8 +322,8 @@ MUTANTS = (
     Mutant(
         "lost-wake-up",
         "controllers/dirty.py",
-        "        if self._busy.pop(key):\n            self.mark(key)\n",
-        "        self._busy.pop(key)\n",
+        "        if self._busy.pop(key):\n            self.mark(key)\n        elif",
+        "        self._busy.pop(key)\n        if",
         "what changes while it is worked on is not looked at again",
     ),
     Mutant(
