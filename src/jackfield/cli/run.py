@@ -201,11 +201,10 @@ class _Process:
                     told = partial(self._policy_read, counting)
                     watch = PolicyWatch(self._given.policy, self._policy, take, told)
                     group.create_task(watch.run(runner.synced), name="policy")
-        except asyncio.CancelledError:
+        finally:  # told to end, or ending by itself: nobody has to wait until the lease has run out
             with suppress(TimeoutError):
                 async with asyncio.timeout(GOODBYE_SECONDS_MAX):
                     await leases.release()
-            raise
 
     def _identity(self) -> Identity:
         """Who we are; processes that run other parts than ours lead beside us, also under the same name."""

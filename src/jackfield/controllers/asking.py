@@ -4,6 +4,7 @@ A watch may be behind, and a first list old. Knows how a list is asked for. Must
 """
 
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 
 from jackfield.controllers.writing import Hands
 from jackfield.model.claim import ResourceClaim
@@ -18,11 +19,12 @@ from jackfield.ports import Changed, Cluster, Conflict, Gone, Selection, Synced
 
 async def shown(cluster: Cluster, kind: type[Object], selection: Selection) -> AsyncIterator[Object]:
     """Yield what the API has of a kind now, whatever watches have told so far."""
-    async for change in cluster.watch(kind, selection):
-        if isinstance(change, Synced):
-            return
-        if isinstance(change, Changed):
-            yield change.object
+    async with aclosing(cluster.watch(kind, selection)) as changes:
+        async for change in changes:
+            if isinstance(change, Synced):
+                return
+            if isinstance(change, Changed):
+                yield change.object
 
 
 async def need_current(

@@ -187,6 +187,8 @@ class Leases:
     async def release(self) -> None:
         """Let the others take over at once; what goes wrong with it costs them one lease."""
         self._until = PAST
+        if not self._version:  # it is another process's by now
+            return
         with suppress(PortError):
             await self._cluster.delete(Lease, self.me.key, self._version)
 
@@ -385,7 +387,9 @@ class Leases:
         if not self.leads(lead.NO_FABRIC):
             return
         for lease in [one for one in self._leases.values() if self._long_dead(one)]:
-            with suppress(Conflict, Gone):
+            with suppress(
+                PortError
+            ):  # our own is renewed all the same, and it is tried again with the next renewal
                 await self._cluster.delete(Lease, lease.key, lease.metadata.resource_version)
 
     # --- telling

@@ -44,6 +44,8 @@ class Plugin:
             return str(error)
         finally:
             self._preparing[uid] -= 1
+            if not self._preparing[uid]:
+                del self._preparing[uid]
 
     async def unprepare(self, claim: Key, uid: Uid) -> str:
         """Undo it; the claim may be gone. Return what stands in the way, or nothing when it is undone."""
@@ -68,6 +70,7 @@ class Plugin:
         One that was written after its writer had given it up, or that a restored backup shows: nobody else would. Who
         asks for such a claim meanwhile is refused, or writes the holder anew, and then its version is another.
         """
+        self._runner.sense(self._node)
         left = [uid for uid in self._unprepared() if self._sound and not self._preparing[uid]]
         plan = await self._repairs(sound=True) if left else Plan()
         for action in plan.actions if not isinstance(plan, str) else ():
@@ -80,12 +83,16 @@ class Plugin:
 
     async def _repairs(self, *, sound: bool) -> Plan | str:
         """Return what is to be repaired, by what the claims of all holders are now, or why that is not known."""
-        store = self._runner.store
+        store, known = self._runner.store, dict[Key, None]()
         try:
-            for key in prepare.holders(store, self._node):
-                await self._read(key)
+            # While one is read another plugin of this node may write a holder: of none that was not read it is known
+            # whether its claim has ended.
+            while unread := [key for key in prepare.holders(store, self._node) if key not in known]:
+                await self._read(unread[0])
+                known[unread[0]] = None
         except PortError as error:
             return str(error)
+        self._runner.sense(self._node)
         return prepare.decide_repair(store, self._node, sound=sound)
 
     async def _read(self, key: Key) -> None:
@@ -98,6 +105,9 @@ class Plugin:
             self._runner.hear(store.remove(known) if known is not None else ())
 
     async def _go(self, key: PrepareKey, *, preparing: bool) -> str:
+        self._runner.sense(
+            self._node
+        )  # during an update another plugin of this node may have prepared something
         for _ in range(ROUNDS_MAX):
             plan = self._decide(key, preparing=preparing)
             if plan.waiting:

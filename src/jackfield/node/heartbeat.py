@@ -53,7 +53,7 @@ class Heartbeat:
 
     async def _beat(self) -> None:
         now, key = rfc3339_micro(self._clock.now()), Key(HEARTBEATS, self._node)
-        lasts = round(self.duration)
+        lasts = max(1, round(self.duration))  # a Lease has to last for something
         body = {"spec": {"renewTime": now, "holderIdentity": self._node, "leaseDurationSeconds": lasts}}
         try:
             await self._cluster.write(Merge(Lease, key, _ANY, body))

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from jackfield.controllers.lead import Identity, Leases
+from jackfield.model.lease import Lease
 from jackfield.model.names import Seconds
 from jackfield.sim.clock import running
 from unit.controllers.replicas import FABRICS, LEASE, THIRD, Stage, Wire, play
@@ -67,5 +68,18 @@ def test_a_lease_that_is_not_renewed_is_told_once_for_each_reason_and_when_it_is
             f"{lease} is renewed again",
         ]
         await process.kill()
+
+    play(scene)
+
+
+def test_who_ends_without_a_lease_takes_nobody_elses() -> None:
+    """Two processes of one name: the one that has the Lease goes on, and the other one's end is not its own."""
+
+    async def scene(stage: Stage) -> None:
+        stage.start("one")
+        await stage.wait(LEASE)
+        other = Leases(Wire(stage.cluster), running(), Identity("one", "process 2"), LEASE)
+        await other.release()
+        assert (await stage.cluster.read(Lease, other.me.key)).spec.holder_identity == "one"
 
     play(scene)

@@ -208,6 +208,22 @@ def test_nobody_is_cleared_while_something_is_being_prepared_for_him() -> None:
     on_stage(story)
 
 
+def test_what_another_plugin_of_the_node_prepared_meanwhile_is_undone_as_well() -> None:
+    """During an update there are two: the kubelet asks the old one until it knows the new one; both write one file."""
+
+    async def story(scene: Scene, claim: ResourceClaim) -> None:
+        later = Scene(scene.bench)
+        later.runner = Runner(scene.bench.world, b.world(), (), later.heard)
+        later.plugin = Plugin(b.NODE, scene.bench.world, later.runner, later.heard)
+        later.runner.sense(b.NODE)
+        assert await scene.plugin.prepare(CLAIM, claim.uid) == ""
+        later.runner.store.put(await scene.bench.resource())
+        assert await later.plugin.unprepare(CLAIM, claim.uid) == ""
+        assert scene.bench.host.prepared() == ()
+
+    on_stage(story)
+
+
 def test_nobody_is_cleared_by_who_has_lost_the_checkpoint() -> None:
     async def story(scene: Scene, claim: ResourceClaim) -> None:
         await hold(scene, claim)

@@ -12,8 +12,9 @@ from jackfield.model.composition import (
     ComposableResource,
     ResourceState,
 )
+from jackfield.model.fabric import Inventory, Traits
 from jackfield.model.meta import Condition, Object
-from jackfield.model.names import DeviceID, rfc3339
+from jackfield.model.names import DeviceID
 from jackfield.model.policy import DRIVER, FAILED, SLICE_DEVICES_MAX, Policy
 from jackfield.testing import builders as b
 from unit.core.checked import listing, told
@@ -37,10 +38,12 @@ class Row(NamedTuple):
     beside: tuple[Object, ...] = (NODE,)
     faults: tuple[str, ...] = ()
     policy: Policy = POLICY
+    inventories: tuple[Inventory, ...] = ()
 
 
 def faults(row: Row) -> tuple[str, ...]:
-    found = check.state(b.world(row.about, *row.beside, policy=row.policy), row.about, row.policy)
+    view = b.world(row.about, *row.beside, policy=row.policy, inventories=row.inventories)
+    found = check.state(view, row.about, row.policy)
     return tuple(str(one) for one in found)
 
 
@@ -90,15 +93,20 @@ RESOURCES = {
         faults=("resource/a100-2.rack-a: has 1, which a100-1.rack-a has as well",),
     ),
     "with a device that one has whose order is being closed": Row(
-        b.resource("a100-2", physical="1"), beside=(b.resource(physical="1", state=DETACHING),)
+        b.resource("a100-2", physical="1"),
+        beside=(b.resource(physical="1", state=DETACHING),),
+        inventories=(b.inventory(),),
     ),
     "with a device that another has, while its own order is being closed": Row(
-        b.resource("a100-2", physical="1", state=DELETING), beside=(b.resource(physical="1"),)
+        b.resource("a100-2", physical="1", state=DELETING),
+        beside=(b.resource(physical="1"),),
+        inventories=(b.inventory(),),
     ),
     "with a device that another has, while a manager that knows no orders takes it": Row(
-        b.resource("a100-2", physical="1", state=DETACHING, sent=f"detach {rfc3339(b.NOW)}"),
+        b.resource("a100-2", physical="1", state=DETACHING),
         beside=(b.resource(physical="1"),),
         faults=("resource/a100-2.rack-a: has 1, which a100-1.rack-a has as well",),
+        inventories=(b.inventory(traits=Traits(knows_orders=False)),),
     ),
     "with a device of the same id in another fabric": Row(
         b.resource(DeviceID(DRIVER, "rack-b", "a100-2"), physical="1"), beside=(b.resource(physical="1"),)

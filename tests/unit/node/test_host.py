@@ -16,7 +16,7 @@ from jackfield.model.host import HostDevice
 from jackfield.model.names import NEVER, Key, PhysicalID, Seconds, Uid
 from jackfield.model.policy import DRIVER, LOCAL_DRIVER, Policy
 from jackfield.node.bus import Bus
-from jackfield.node.host import Manners, NodeHost
+from jackfield.node.host import LEISURE_SECONDS, Manners, NodeHost
 from jackfield.node.sysfs import Roots, Sysfs
 from jackfield.ports import Clock, Prepared, Refused, Retry
 from jackfield.testing.sysfs import Machine, PciDevice, Process
@@ -136,15 +136,15 @@ def test_a_device_that_comes_is_found_by_looking_where_nobody_speaks(tmp_path: P
 
 
 class Interrupted(WallClock):
-    """Lets something happen when somebody gives others a turn for the first time."""
+    """Lets something happen when somebody who looks at leisure gives others a turn for the first time."""
 
     def __init__(self, happens: Callable[[], None]) -> None:
         self.turns = 0
         self._happens = happens
 
     async def sleep(self, duration: Seconds) -> None:
-        self.turns += not duration
-        if not duration and self.turns == 1:
+        self.turns += duration == LEISURE_SECONDS
+        if duration == LEISURE_SECONDS and self.turns == 1:
             self._happens()
         await super().sleep(duration)
 

@@ -10,7 +10,7 @@ from jackfield.core.check.fault import Checker, Fault
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import ComposableResource, ResourceState
 from jackfield.model.meta import Object, holds
-from jackfield.model.names import DeviceID, Key
+from jackfield.model.names import DeviceID, FabricName, Key
 from jackfield.model.pod import Pod
 from jackfield.model.policy import READY, SLICE_DEVICES_MAX, Policy
 from jackfield.model.slice import ResourceSlice
@@ -62,18 +62,23 @@ def _resource(view: View, one: ComposableResource, policy: Policy) -> Said:
     if (
         other is not None
         and other.metadata.name != one.metadata.name
-        and not (_fenced(one) or _fenced(other))
+        and not (_knows_orders(view, fabric) and (_leaves(one) or _leaves(other)))
     ):
         yield Checker.DEVICE_IN_TWO_BOOKS, f"has {physical}, which {other.metadata.name} has as well"
 
 
-def _fenced(one: ComposableResource) -> bool:
-    """Whether a resource leaves whose manager knows order ids: without them it is noted when it was asked.
+def _leaves(one: ComposableResource) -> bool:
+    """Whether a resource leaves: lent to nobody (rule 13), it names its device until its manager answers (rule 15).
 
-    It is lent to nobody (rule 13), and names its device until its manager has answered (rule 15). By then the manager
-    may have given the device to another's order, which this one's cannot mean (rule 5).
+    A manager that knows order ids may have given the device to another's order by then, which this one's cannot mean
+    (rule 5).
     """
-    return one.state in {ResourceState.DETACHING, ResourceState.DELETING} and not one.sent[0]
+    return one.state in {ResourceState.DETACHING, ResourceState.DELETING}
+
+
+def _knows_orders(view: View, fabric: FabricName) -> bool:
+    inventory = view.inventory(fabric)
+    return inventory is not None and inventory.traits.knows_orders
 
 
 # --- claims
