@@ -21,8 +21,8 @@ USERS = (User("alice"), User("jackfield", ("jackfield:controllers",)))
 
 
 @pytest.fixture(scope="session")
-def plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
-    """A control plane with an audit log, and with users who may do nothing yet."""
+def started(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
+    """The control plane of this process; tests ask for `plane`."""
     capture = request.config.pluginmanager.getplugin("capturemanager")
     starting = threading.Event()
     starting.set()
@@ -33,23 +33,30 @@ def plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
                 sys.stderr.write(f"control plane: {words}\n")
 
     try:
-        with ControlPlane(Settings(users=USERS, audit=True), say=say) as started:
+        with ControlPlane(Settings(users=USERS, audit=True), say=say) as made:
             starting.clear()
-            yield started
+            yield made
     except ControlPlaneError as error:
         raise pytest.fail.Exception(f"there is no real control plane here: {error}", pytrace=False) from None
+
+
+@pytest.fixture(scope="session")
+def empty(started: ControlPlane) -> Snapshot:
+    """The cluster as it was when it started: before any test, whichever comes first."""
+    return started.snapshot()
+
+
+@pytest.fixture(scope="session")
+def plane(started: ControlPlane, empty: Snapshot) -> ControlPlane:
+    """A control plane with an audit log, and with users who may do nothing yet."""
+    del empty  # it has been taken
+    return started
 
 
 @pytest.fixture(scope="session")
 def kubeconfig(plane: ControlPlane) -> Path:
     """The administrator's way in."""
     return plane.kubeconfig
-
-
-@pytest.fixture(scope="session")
-def empty(plane: ControlPlane) -> Snapshot:
-    """The cluster as it was when it started."""
-    return plane.snapshot()
 
 
 @pytest.fixture
