@@ -73,14 +73,14 @@ def _also(view: View, policy: Policy, one: object) -> Iterable[NodeName]:
             rivals = (rival for result in one.results for rival in view.claims_holding(result.id))
             recording = (resource.node for resource in view.resources_recording(one.key))
             # What it gives up falls idle by no change of its own, under a vendor's name or before it was recorded.
-            idle = _past_spares(view, view.fabric_of(one.node), policy.models, len(one.results))
+            idle = _past_spares(view, view.fabric_of(one.node), policy.models)
             return (*(rival.node for rival in rivals), *recording, *idle)
         case ComposableResource():
             served = view.claim(one.record.claim) if one.record is not None else None
             holding = view.claims_holding(one.device) if one.device is not None else ()
             nodes = (*(claim.node for claim in holding), *((served.node,) if served else ()))
             model = policy.model(one.spec.model)
-            idle = _past_spares(view, view.fabric_of(one.node), (model,) if model is not None else (), 1)
+            idle = _past_spares(view, view.fabric_of(one.node), (model,) if model is not None else ())
             return (*nodes, *_astray(view, policy, one), *idle)
         case ResourceSlice():
             return (one.spec.node_name,)
@@ -102,15 +102,14 @@ def _astray(view: View, policy: Policy, resource: ComposableResource) -> Iterabl
 
 
 def _past_spares(
-    view: View, fabric: FabricName | None, models: tuple[DeviceModel, ...], count: int
+    view: View, fabric: FabricName | None, models: tuple[DeviceModel, ...]
 ) -> Iterable[NodeName]:
-    """So many that fall idle take the places of as many older spares, which may stand anywhere on the fabric."""
+    """A device that falls idle takes the place of an older spare, which may stand anywhere on the fabric."""
     if fabric is None:
         return
     for model in models:
         if model.spares > 0:
-            idle = view.idle(fabric, model.cdi_model_name)
-            yield from (one.node for one in idle[-model.spares - count : -model.spares])
+            yield from (one.node for one in view.idle(fabric, model.cdi_model_name)[: -model.spares])
 
 
 # --- the answers to one claim
