@@ -50,18 +50,29 @@ def run(folder: Path, module: str, service: Service, *options: str) -> str:
 def test_the_protocol_validator_finds_what_is_listed_and_nothing_else(
     tmp_path: Path, service: Service
 ) -> None:
-    options = ("--ca-bundle", str(service.authority), "--avoid-http-redirect", "--report-type", "tsv")
-    printed = run(tmp_path, "redfish_protocol_validator", service, *options)
-    (report,) = tmp_path.glob("reports/*.tsv")
-    rows = [*csv.DictReader(report.read_text().splitlines(), delimiter="\t")]
-    found = {result: {row["Assertion"] for row in rows if row["Result"] == result} for result in RESULTS}
-    told = "\n".join("  ".join(row.values()) for row in rows if row["Result"] in {"FAIL", "WARN"})
-    assert found["FAIL"] | found["WARN"] == listed("What the protocol validator objects to"), told or printed
+    found, told = protocol(tmp_path / "first", service)
+    if CHANCE in found["WARN"]:
+        found, told = protocol(tmp_path / "second", service)
+    assert found["FAIL"] | found["WARN"] == listed("What the protocol validator objects to"), told
     untested = found["NOT_TESTED"] - found["PASS"] - found["FAIL"] - found["WARN"]
     assert untested == listed("What the protocol validator could not judge")
     assert len(found["PASS"]) > 50
 
 
+def protocol(folder: Path, service: Service) -> tuple[dict[str, set[str]], str]:
+    """Run the protocol validator; return what it found, and its objections in its own words."""
+    folder.mkdir()
+    options = ("--ca-bundle", str(service.authority), "--avoid-http-redirect", "--report-type", "tsv")
+    printed = run(folder, "redfish_protocol_validator", service, *options)
+    (report,) = folder.glob("reports/*.tsv")
+    rows = [*csv.DictReader(report.read_text().splitlines(), delimiter="\t")]
+    found = {result: {row["Assertion"] for row in rows if row["Result"] == result} for result in RESULTS}
+    told = "\n".join("  ".join(row.values()) for row in rows if row["Result"] in {"FAIL", "WARN"})
+    return found, told or printed
+
+
+CHANCE = "RESP_HEADERS_X_AUTH_TOKEN"
+"""Two tests of one token's bits, at 1 % each: of fifty good tokens one does not look random to it."""
 RESULTS = ("PASS", "FAIL", "WARN", "NOT_TESTED")
 
 

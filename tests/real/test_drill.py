@@ -33,7 +33,7 @@ POLICY = Policy(
     hold_seconds=Seconds(2.0),
     inventory_seconds=Seconds(1.0),
     heartbeat_seconds=Seconds(8.0),
-    blame_seconds=Seconds(120.0),
+    blame_seconds=Seconds(45.0),  # a node on which two devices failed is not well before it runs out
     quota_wait_seconds=Seconds(5.0),
     namespaces=(NamespaceRule("team-a", quota={"A100": 1}),),
 )
