@@ -247,11 +247,12 @@ class Runner:
                     await refresh.wait()
 
     def _inventory_pause(self, fabric: FabricName) -> Seconds:
-        """A manager without order ids is asked what it has instead of what became of an order."""
+        """A manager without order ids is asked what it has instead of what became of an order, by who gave it."""
         inventory = self.store.inventory(fabric)
         policy = self.store.policy
         blind = inventory is not None and not inventory.traits.knows_orders
-        return policy.poll_seconds if blind and self.store.under_way(fabric) else policy.inventory_seconds
+        asks = blind and self._lead.leads(fabric) and self.store.under_way(fabric)
+        return policy.poll_seconds if asks else policy.inventory_seconds
 
     def _refresh(self, fabric: FabricName) -> None:
         self.store.doubt(fabric)

@@ -11,7 +11,7 @@ from jackfield.model.composition import RELEASED, ComposabilityRequest, Composab
 from jackfield.model.fabric import FabricDevice, Machine
 from jackfield.model.lease import Lease
 from jackfield.model.meta import condition
-from jackfield.model.names import NEVER, DeviceID, FabricName, ModelName, NodeName, Seconds, seconds
+from jackfield.model.names import LONG_AGO, NEVER, DeviceID, FabricName, ModelName, NodeName, Seconds, seconds
 from jackfield.model.node import HEARTBEATS, OPT_OUT, Node
 from jackfield.model.plan import LabelNode, Phase, Plan
 from jackfield.model.policy import READY, DeviceModel, Policy
@@ -277,8 +277,12 @@ def _failed(view: View, node: NodeName, policy: Policy, now: Seconds) -> tuple[D
 
 
 def _silent_at(view: View, node: NodeName, policy: Policy, now: Seconds) -> Seconds:
-    """When to look again: a plugin that falls silent makes no event, nor does blame that runs out."""
-    times = [view.heartbeat(node) + policy.heartbeat_seconds]
+    """When to look again: a plugin that falls silent makes no event, nor does blame that runs out.
+
+    Nor does one that only seemed silent, because its signs of life reached us late (see `wakes`).
+    """
+    silent_at = Seconds(view.heartbeat(node) + policy.heartbeat_seconds)
+    times = [silent_at if now < silent_at or silent_at == LONG_AGO else now + policy.heartbeat_seconds]
     times += [failure.at + policy.blame_seconds for failure in view.failures_on(node)]
     return Seconds(min((one for one in times if one > now), default=float("inf")))
 

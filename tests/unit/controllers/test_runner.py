@@ -8,7 +8,9 @@ from collections.abc import Hashable
 import pytest
 
 from jackfield.cluster.api import Client
+from jackfield.controllers.lead import Lead
 from jackfield.controllers.runner import (
+    ALONE,
     BACKOFF_FIRST,
     BACKOFF_MAX,
     OBSERVED,
@@ -45,6 +47,7 @@ from jackfield.sim.spec import Batch, FabricSpec
 from jackfield.sim.world import SimWorld
 from jackfield.testing import builders as b
 from unit.controllers.bench import Bench, Heard
+from unit.controllers.leading import Some
 from unit.controllers.scene import WAITS, Decision, Host, Scene, play, running_for
 
 
@@ -284,11 +287,18 @@ class Counting:
 
 
 def looked(
-    duration: float, faults: Counting, traits: Traits = Traits(), *, under_way: bool = False
+    duration: float,
+    faults: Counting,
+    traits: Traits = Traits(),
+    *,
+    under_way: bool = False,
+    leading: Lead = ALONE,
 ) -> list[float]:
     async def scene() -> None:
         bench = Bench(traits, faults=faults)
-        runner = Runner(World(bench.client, bench.clock, bench.world.fabrics), bench.store, (), Heard())
+        runner = Runner(
+            World(bench.client, bench.clock, bench.world.fabrics), bench.store, (), Heard(), leading
+        )
         if under_way:
             bench.store.put(b.resource(state=ResourceState.ATTACHING))
         task = asyncio.get_running_loop().create_task(runner.run({Node: EVERYTHING}))
@@ -322,6 +332,11 @@ def test_a_manager_without_ids_is_asked_what_it_has_instead_of_what_became_of_an
     assert looked(3.5, Counting(), blind, under_way=True) == [0, 1, 2, 3]
     assert looked(3.5, Counting(), blind) == [0]
     assert looked(3.5, Counting(), under_way=True) == [0]
+
+
+def test_a_manager_without_ids_is_asked_often_only_by_who_gave_the_order() -> None:
+    blind = Traits(knows_orders=False)
+    assert looked(3.5, Counting(), blind, under_way=True, leading=Some()) == [0]
 
 
 class Down:

@@ -264,7 +264,18 @@ def test_a_silent_plugin_is_noticed_at_the_very_time_that_was_set() -> None:
     (action,) = room.decide(view, NODE, policy(), again_at).actions
     assert isinstance(action, LabelNode)
     assert action.labels == {"cohdi.io/a100": None}
-    assert room.decide(view, NODE, policy(), again_at).again_at == NEVER
+
+
+def test_a_plugin_that_only_seemed_silent_is_looked_at_again() -> None:
+    """Its signs of life came late, all in time by their own clock: none of them is news (rule of `wakes`)."""
+    view = world(node(fabric=FABRIC), heartbeat(), inventories=[ROOMY])
+    late = Seconds(room.decide(view, NODE, policy(), NOW).again_at + 5)
+    assert room.decide(view, NODE, policy(), late).again_at == late + policy().heartbeat_seconds
+
+
+def test_a_node_without_a_plugin_is_not_looked_at_again_and_again() -> None:
+    view = world(node(fabric=FABRIC), inventories=[ROOMY])
+    assert room.decide(view, NODE, policy(), NOW).again_at == NEVER
 
 
 def test_a_blamed_node_is_looked_at_again_when_the_first_blame_runs_out() -> None:

@@ -26,7 +26,7 @@ from jackfield.sim.trouble import Replace
 
 VENDOR: Final = "gpu.example.com"
 MODELS: Final = (ModelName("A100"), ModelName("H100"))
-PODS_MIN, PODS_MAX = 50, 60
+PODS_MIN, PODS_MAX = 50, 52
 TROUBLES_MIN, TROUBLES_MAX = 10, 16
 
 
@@ -65,7 +65,7 @@ def draw(seed: int, given: Given = Given()) -> Ordeal:
     if given.policy is not None:
         setting = msgspec.structs.replace(setting, policy=given.policy)
     dice = chance.branch("time").generator
-    calm_at = round(dice.uniform(1800.0, 5400.0), 1)
+    calm_at = round(dice.uniform(1500.0, 3600.0), 1)
     stage = hardship.Stage.of(setting)
     troubles = hardship.troubles(chance.branch("troubles").generator, stage, calm_at)
     gone = {one.node for one in troubles if isinstance(one, Replace)}
@@ -111,9 +111,9 @@ def _setting(dice: random.Random) -> Setting:
         scheduler_lag=Uniform(Seconds(0.0), Seconds(lag)),
         api_latency=Uniform(Seconds(0.001), Seconds(dice.choice((0.01, 0.05, 0.5)))),
         replicas=2,
-        lease_seconds=Seconds(float(dice.choice((30, 60, 90)))),
+        lease_seconds=Seconds(float(dice.choice((45, 90, 90)))),
         features=Features(profile=dice.choice((Profile.V1_36, Profile.V1_36, Profile.V1_37))),
-        heartbeat=Seconds(30.0),
+        heartbeat=Seconds(50.0),
     )
 
 
@@ -140,7 +140,7 @@ def _policy(dice: random.Random) -> Policy:
         blame_seconds=Seconds(float(dice.choice((60, 300)))),
         binding_timeout_seconds=Seconds(float(dice.choice((200, 400, 600)))),
         attach_deadline_seconds=Seconds(float(dice.choice((90, 180, 300)))),
-        heartbeat_seconds=Seconds(100.0),
+        heartbeat_seconds=Seconds(150.0),
         inventory_seconds=Seconds(float(dice.choice((15, 30, 60)))),
         missing_seconds=Seconds(float(dice.choice((60, 90)))),
         # Mostly never: a safety net would hide that a wake-up was lost.
