@@ -1,41 +1,39 @@
-"""Claims left over: allocated, reserved for nobody, waited for by nobody (rule 17).
+"""Claims left over: allocated, reserved for nobody, waited for by nobody (rule 17); or entangled (decision 0014).
 
 Nobody else would ever take the allocation off them, and their devices would stay away from the pool for good.
 Knows when a claim is left over; one that a pod may still use is not. Must not know how a claim is served.
 """
 
+from typing import Final
+
 from jackfield.core import naming
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import ComposableResource, Record
-from jackfield.model.meta import holds
-from jackfield.model.names import Key, Seconds
+from jackfield.model.meta import condition, holds
+from jackfield.model.names import LONG_AGO, Key, Seconds, seconds
 from jackfield.model.plan import ClearClaim, Phase, Plan, Waiting
 from jackfield.model.pod import Pod
-from jackfield.model.policy import READY, Policy
+from jackfield.model.policy import FAILED, READY, RESCHEDULE, Policy
 from jackfield.model.view import Delta, ObjectChanged, View
+
+ENTANGLED_SECONDS: Final = Seconds(60.0)
+"""So long after a claim was turned down a scheduler that waited for it has taken its pods off it."""
 
 
 def decide(view: View, key: Key, policy: Policy, now: Seconds) -> Plan:
     """Return the clearing of a claim, if it is left over."""
-    del now
     claim = view.claim(key)
-    if claim is None or claim.status.reserved_for or not _ours(claim, policy):
+    if claim is None or not _ours(claim, policy):
         return Plan()
+    if claim.status.reserved_for:
+        return _disentangle(view, claim, now)
     resources = (view.resource_of(result.id) for result in claim.results)
     if any(one is not None and one.holder == claim.uid for one in resources):
         return Plan(waiting=(Waiting(f"claim/{key}", "Held", "its device to be unprepared"),))
     pods = view.pods_using(key)
     if pods:
         return Plan(waiting=(Waiting(f"claim/{key}", "Pod", f"pod {pods[0].key} to be scheduled"),))
-    clear = ClearClaim(
-        phase=Phase.ALLOCATED,
-        claim=key,
-        uid=claim.uid,
-        version=claim.metadata.resource_version,
-        ask_pods=any(holds(claim.conditions(result.id), READY) for result in claim.results),
-        because="it is allocated, reserved for nobody, and no pod waits for it",
-    )
-    return Plan((clear,))
+    return Plan((_clear(claim, "it is allocated, reserved for nobody, and no pod waits for it"),))
 
 
 def wakes(view: View, policy: Policy, delta: Delta) -> tuple[Key, ...]:
@@ -43,7 +41,8 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[Key, ...]:
     del view
     match delta:
         case ObjectChanged(new=ResourceClaim() as claim):
-            return (claim.key,) if _ours(claim, policy) and not claim.status.reserved_for else ()
+            left = not claim.status.reserved_for or _is_entangled(claim)
+            return (claim.key,) if left and _ours(claim, policy) else ()
         case ObjectChanged(old=Pod() as pod, new=new):
             if isinstance(new, Pod) and not new.finished:
                 return ()
@@ -52,6 +51,50 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[Key, ...]:
             return (claim_key,)  # it may have been unprepared
         case _:
             return ()
+
+
+def _clear(claim: ResourceClaim, because: str) -> ClearClaim:
+    return ClearClaim(
+        phase=Phase.ALLOCATED,
+        claim=claim.key,
+        uid=claim.uid,
+        version=claim.metadata.resource_version,
+        ask_pods=_is_ready(claim),
+        because=because,
+    )
+
+
+def _disentangle(view: View, claim: ResourceClaim, now: Seconds) -> Plan:
+    """Clear a claim that was turned down and that several pods keep each other from being given anew.
+
+    The scheduler takes back a claim only from a pod that is alone on it. Pods that waited for it when the scheduler was
+    restarted stay on it, and none of them is ever alone. None can be bound either: the claim was never ready.
+    """
+    waiting = {pod.uid for pod in view.pods_using(claim.key) if not pod.spec.node_name}
+    if not _is_entangled(claim) or any(user.uid not in waiting for user in claim.status.reserved_for):
+        return Plan()
+    at = Seconds(_turned_down_at(claim) + ENTANGLED_SECONDS)
+    if now < at:
+        return Plan(again_at=at)
+    return Plan((_clear(claim, "it was turned down, and the pods that share it keep each other on it"),))
+
+
+def _is_entangled(claim: ResourceClaim) -> bool:
+    return len(claim.status.reserved_for) > 1 and not _is_ready(claim) and _turned_down_at(claim) > LONG_AGO
+
+
+def _is_ready(claim: ResourceClaim) -> bool:
+    return any(holds(claim.conditions(result.id), READY) for result in claim.results)
+
+
+def _turned_down_at(claim: ResourceClaim) -> Seconds:
+    """When one of its devices was last said not to come; long ago if never."""
+    told = (
+        condition(claim.conditions(one.id), kind) for one in claim.results for kind in (RESCHEDULE, FAILED)
+    )
+    return max(
+        (seconds(one.last_transition_time) for one in told if one is not None and one.true), default=LONG_AGO
+    )
 
 
 def _ours(claim: ResourceClaim, policy: Policy) -> bool:

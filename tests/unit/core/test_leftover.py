@@ -5,8 +5,9 @@ import pytest
 from jackfield.core import leftover
 from jackfield.model.composition import Record
 from jackfield.model.meta import Object
-from jackfield.model.names import Key, Uid, Version
+from jackfield.model.names import Key, Seconds, Uid, Version
 from jackfield.model.plan import ClearClaim, Phase
+from jackfield.model.policy import FAILED, RESCHEDULE
 from jackfield.model.view import Delta, FactsChanged, ObjectChanged
 from jackfield.testing import builders as b
 from unit.core.plans import reasons, steps, words
@@ -60,6 +61,38 @@ def test_a_claim_that_is_ready_is_cleared_only_after_a_live_look_at_the_pods(*, 
     )
 
 
+TANGLED = b.claim("c", uid="u", reserved=("p", "q"), told=RESCHEDULE)
+P, Q = b.pod("p", "c", uid="pods-p"), b.pod("q", "c", uid="pods-q")
+LATER = Seconds(b.NOW + leftover.ENTANGLED_SECONDS)
+
+TANGLES: dict[str, tuple[tuple[Object, ...], tuple[str, ...]]] = {
+    "turned down, and two pods are on it": ((TANGLED, P, Q), CLEAR),
+    "failed for good": ((b.claim("c", reserved=("p", "q"), told=FAILED), P, Q), CLEAR),
+    "one pod: the scheduler's": ((b.claim("c", reserved=("p",), told=RESCHEDULE), P), ()),
+    "not answered": ((b.claim("c", reserved=("p", "q")), P, Q), ()),
+    "ready": ((b.claim("c", reserved=("p", "q"), ready=True), P, Q), ()),
+    "one of them is bound": ((TANGLED, P, b.pod("q", "c", uid="pods-q", on="n1")), ()),
+    "one of them is gone: Kubernetes takes it off": ((TANGLED, P), ()),
+    "another driver's": (
+        (b.claim("c", devices=("gpu.example.com/n1/gpu-0",), reserved=("p", "q"), told=RESCHEDULE), P, Q),
+        (),
+    ),
+}
+
+
+@pytest.mark.parametrize(("there", "do"), TANGLES.values(), ids=TANGLES)
+def test_pods_that_keep_each_other_on_a_claim_are_taken_off_it(
+    there: tuple[Object, ...], do: tuple[str, ...]
+) -> None:
+    assert steps(leftover.decide(b.world(*there), KEY, b.policy(), LATER)) == do
+
+
+def test_a_scheduler_that_waits_for_the_claim_has_its_time() -> None:
+    plan = leftover.decide(b.world(TANGLED, P, Q), KEY, b.policy(), b.NOW)
+    assert not plan.actions
+    assert plan.again_at == LATER
+
+
 def test_whoever_is_waited_for_is_named() -> None:
     plan = leftover.decide(b.world(LEFT, b.pod("p", "c")), KEY, b.policy(), b.NOW)
     assert words(plan) == "pod default/p to be scheduled"
@@ -76,6 +109,8 @@ POD = b.pod("p", "c", "d")
         (ObjectChanged(None, LEFT), ("c",)),
         (ObjectChanged(LEFT, None), ()),
         (ObjectChanged(None, b.claim("c", reserved=("p",))), ()),
+        (ObjectChanged(None, TANGLED), ("c",)),
+        (ObjectChanged(None, b.claim("c", reserved=("p", "q"))), ()),
         (ObjectChanged(None, b.claim("c", waits=())), ()),
         (ObjectChanged(POD, None), ("c", "d")),
         (ObjectChanged(POD, b.pod("p", "c", "d", phase="Failed")), ("c", "d")),
