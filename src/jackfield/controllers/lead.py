@@ -241,8 +241,7 @@ class Leases:
         written = self._clock.now()
         await self._look()
         if not lasting:
-            others = [one for one in self._leases.values() if not self._long_dead(one)]
-            longest = max((self._span(one) for one in others), default=0.0)
+            longest = max((self._span(one) for one in self._leases.values()), default=0.0)
             self._from = Seconds(written + longest)
         self._until = Seconds(sent + span)
         self._changed.set()
@@ -379,8 +378,12 @@ class Leases:
         return Seconds(float(lease.spec.lease_duration_seconds or self._duration))
 
     def _long_dead(self, lease: Lease) -> bool:
-        """Whether it ran out so long ago that no clock is so wrong."""
-        return seconds(lease.spec.renew_time) + self._span(lease) + SKEW_SECONDS < self._clock.now()
+        """Whether it ran out so long ago that no clock is so wrong.
+
+        The time alone does not tell: after a backup was restored a Lease shows an old renewal of somebody who lives.
+        """
+        ran_out = seconds(lease.spec.renew_time) + self._span(lease)
+        return lease.metadata.name not in self._living and ran_out + SKEW_SECONDS < self._clock.now()
 
     async def _sweep(self) -> None:
         """Delete what replicas that never come back have left; they are named after pods, which are named anew."""
