@@ -9,7 +9,7 @@ import msgspec
 
 from jackfield.model.composition import ComposableResource, ResourceState
 from jackfield.model.fabric import FabricDevice, Order
-from jackfield.model.names import NEVER, FabricName, OrderID, Seconds
+from jackfield.model.names import NEVER, FabricName, NodeName, OrderID, Seconds
 from jackfield.model.plan import Adopt, Attach, Detach, MarkState, Phase, Plan, Waiting
 from jackfield.model.policy import Policy
 from jackfield.model.view import View
@@ -22,7 +22,8 @@ def attach(view: View, resource: ComposableResource, order: Order, policy: Polic
         return Plan((adopted,))
     verb, _ = resource.sent
     if not due(view, resource, order.fabric):
-        what = "the manager to attach it; it is asked again only when quiet"
+        booked = _booked(view, resource, order.fabric)
+        what = booked or "the manager to attach it; it is asked again only when quiet"
         return Plan(waiting=(_wait(resource, what),), again_at=Seconds(now + policy.poll_seconds))
     send = Attach(
         phase=Phase.ATTACHING,
@@ -36,8 +37,38 @@ def attach(view: View, resource: ComposableResource, order: Order, policy: Polic
 
 
 def due(view: View, resource: ComposableResource, fabric: FabricName) -> bool:
-    """Return whether an attach may be sent as far as earlier calls of its own go: it never was, or all is quiet."""
+    """Return whether an attach may be sent as far as earlier calls of its own go: it never was, or all is quiet.
+
+    What it brought may be in the books of another node still: then it came, though nobody may take it yet.
+    """
+    if _booked(view, resource, fabric):
+        return False
     return resource.sent[0] != "attach" or _quiet(view, resource, fabric)
+
+
+def _booked(view: View, resource: ComposableResource, fabric: FabricName) -> str:
+    """Return what a call that was sent waits for whose device stands there, booked where it was before; or nothing.
+
+    A manager that chooses takes what it has just been given back. Its last resource goes only when quiet, as its
+    detach may take effect once more, and until then the device is no other's (rule 20). But it came, and one is enough.
+    """
+    inventory = view.inventory(fabric)
+    if resource.sent[0] != "attach" or inventory is None or not inventory.traits.chooses_device:
+        return ""  # where one can choose, a device has one name, and so one resource
+    standing = [one for one in view.attached(resource.node) if one.ours and one.model == resource.spec.model]
+    books = [(one.id, view.resource_with(fabric, one.id)) for one in standing]
+    leaving = [(one, last) for one, last in books if last is not None and _leaves(last, resource.node)]
+    free = sum(last is None for _, last in books)  # is taken first
+    sent = [one.metadata.name for one in _waiting(view, resource) if one.sent[0] == "attach"]
+    if not leaving or sent.index(resource.metadata.name) >= len(leaving) + free:
+        return ""
+    device, last = leaving[0]
+    return f"{device}, which stands on {resource.node}, to leave the books of {last.metadata.name}"
+
+
+def _leaves(resource: ComposableResource, node: NodeName) -> bool:
+    """Whether a resource is on its way out of another node."""
+    return resource.node != node and resource.state in {ResourceState.DETACHING, ResourceState.DELETING}
 
 
 def at_work(view: View, resource: ComposableResource, timeout: Seconds, now: Seconds) -> bool:
@@ -120,13 +151,7 @@ def _adopt(view: View, resource: ComposableResource, order: Order) -> Adopt | No
     if not order.device and (inventory is None or not inventory.traits.chooses_device):
         return None  # what was meant has vanished, and no other will do
     free = [one for one in _unclaimed(view, resource, order.fabric) if order.device in {"", one.id}]
-    waiting = [
-        one.metadata.name
-        for one in view.resources_on(resource.node)
-        if one.spec.model == resource.spec.model
-        and one.state is ResourceState.ATTACHING
-        and not one.status.cdi_device_id
-    ]
+    waiting = [one.metadata.name for one in _waiting(view, resource)]
     place = 0 if order.device else waiting.index(resource.metadata.name)
     if place >= len(free):
         return None
@@ -137,6 +162,17 @@ def _adopt(view: View, resource: ComposableResource, order: Order) -> Adopt | No
         device=free[place].id,
         serial=free[place].serial,
         because=f"{free[place].id} stands unclaimed on {resource.node}",
+    )
+
+
+def _waiting(view: View, resource: ComposableResource) -> tuple[ComposableResource, ...]:
+    """Return who waits on the resource's node for any device of its model, by name."""
+    return tuple(
+        one
+        for one in view.resources_on(resource.node)
+        if one.spec.model == resource.spec.model
+        and one.state is ResourceState.ATTACHING
+        and not one.status.cdi_device_id
     )
 
 
