@@ -276,6 +276,7 @@ class Store:
             metadata.pop("namespace", None)
         # A dry run leaves no trace, not even in what chance brings next.
         dice = _likewise(self._dice) if write.dry_run else self._dice
+        self._clear(kind)  # a name of what goes now is free
         is_free = self._name(kind, metadata, dice)
         is_generated = bool(metadata.get("generateName"))
         has_version = bool(metadata.get("resourceVersion"))
@@ -288,7 +289,6 @@ class Store:
         metadata = new["metadata"]
         metadata["uid"] = str(uuid.UUID(int=dice.getrandbits(128), version=4)) if is_free else ""
         metadata["creationTimestamp"] = self._time()
-        self._clear(kind)
         draft = _Draft(None, kind, new, managers, write.dry_run)
         stored = self._checked(draft)
         if has_version and not write.dry_run:

@@ -4,12 +4,14 @@ import random
 
 import pytest
 
+from jackfield.cluster.admission import EVENT_SECONDS
 from jackfield.cluster.errors import ApiError
 from jackfield.cluster.history import Event
 from jackfield.cluster.selectors import selector
 from jackfield.cluster.store import Store
 from jackfield.codec import Raw
 from jackfield.model.composition import ComposableResource
+from jackfield.model.event import Event as KubernetesEvent
 from jackfield.model.names import Seconds, named
 from jackfield.model.pod import Pod
 
@@ -104,3 +106,17 @@ def test_a_restored_backup_is_all_there_is_versions_included() -> None:
     assert store.create(ComposableResource, resource_raw("next")).version == found.version + 1
     store.restore(backup)
     assert [one.key.name for one in store.list(ComposableResource).items] == ["deleted", "kept"]
+
+
+def test_the_name_of_an_event_that_has_had_its_time_is_free() -> None:
+    now = [1.7e9]
+    store = Store(lambda: Seconds(now[0]), random.Random("events"))  # noqa: S311 - no cryptography
+    raw: Raw = {
+        "metadata": {"name": "e", "namespace": "d"},
+        "involvedObject": {"kind": "Pod", "name": "p", "namespace": "d"},
+    }
+    first = store.create(KubernetesEvent, raw)
+    with pytest.raises(ApiError):
+        store.create(KubernetesEvent, raw)
+    now[0] += EVENT_SECONDS + 1
+    assert store.create(KubernetesEvent, raw).object.metadata.uid != first.object.metadata.uid
