@@ -27,7 +27,6 @@ from jackfield.sim.trouble import Replace
 VENDOR: Final = "gpu.example.com"
 MODELS: Final = (ModelName("A100"), ModelName("H100"))
 PODS_MIN, PODS_MAX = 50, 52
-TROUBLES_MIN, TROUBLES_MAX = 10, 16
 
 
 class Ordeal(msgspec.Struct, frozen=True):
