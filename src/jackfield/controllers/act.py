@@ -9,7 +9,14 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from jackfield.controllers import act_on_node
-from jackfield.controllers.asking import delete, need_current, need_taint, need_unclaimed, shown
+from jackfield.controllers.asking import (
+    delete,
+    need_current,
+    need_guarding,
+    need_taint,
+    need_unclaimed,
+    shown,
+)
 from jackfield.controllers.writing import (
     ANY,
     Hands,
@@ -88,7 +95,6 @@ from jackfield.model.plan import (
 )
 from jackfield.model.pod import Pod
 from jackfield.model.policy import ADMITTED, READY
-from jackfield.model.taint import DeviceTaintRule
 from jackfield.ports import Apply, Conflict, Gone, Merge, Refused, Retry, Selection
 
 CLEARED = "Cleared"
@@ -130,7 +136,10 @@ async def act(action: AnyAction, hands: Hands) -> None:  # noqa: C901, PLR0912, 
             if action.ask:  # rules 1 and 21: nobody else may have its device
                 await need_current(hands, ComposableResource, new.node)
             know(hands, await cluster.create(new))
-        case PutTaint(rule=new) | AddNode(node=new):
+        case PutTaint(rule=new):
+            await need_guarding(hands, new, action.resource, there=True)
+            know(hands, await cluster.create(new))
+        case AddNode(node=new):
             know(hands, await cluster.create(new))
         case DeleteResource():
             await delete(hands, hands.store.resource(action.resource), action.version)
@@ -151,7 +160,7 @@ async def act(action: AnyAction, hands: Hands) -> None:  # noqa: C901, PLR0912, 
         case Detach():
             await _detach(action, hands)
         case DropTaint():
-            await cluster.delete(DeviceTaintRule, named(action.name), action.version)
+            await _lift(action, hands)
         case FreeResource():
             await _free(action, hands)
         case MarkMissing():
@@ -357,6 +366,13 @@ async def _free(action: FreeResource, hands: Hands) -> None:
         await hands.world.cluster.delete(ComposableResource, known.key, action.version)
         return
     await finalizers(hands, ComposableResource, action.resource, action.version, ours=False)
+
+
+async def _lift(action: DropTaint, hands: Hands) -> None:
+    known = hands.store.taint_rule(action.name)
+    if action.ask and known is not None:
+        await need_guarding(hands, known, action.ask, there=False)
+    await delete(hands, known, action.version)
 
 
 async def _blame(action: Blame, hands: Hands) -> None:

@@ -13,7 +13,7 @@ from jackfield.model.fabric import Order
 from jackfield.model.meta import Object
 from jackfield.model.names import NodeName, Version
 from jackfield.model.slice import ResourceSlice
-from jackfield.model.taint import DeviceTaintRule
+from jackfield.model.taint import GUARDED, DeviceTaintRule
 from jackfield.ports import Changed, Cluster, Conflict, Gone, Selection, Synced
 
 
@@ -52,6 +52,20 @@ async def need_taint(hands: Hands, name: str) -> None:
     hands.told(hands.store.remove(gone) if gone is not None else ())
     if hands.store.changed(DeviceTaintRule, name) > decided:
         raise Conflict(f"taint {name} had changed")
+
+
+async def need_guarding(hands: Hands, rule: DeviceTaintRule, name: str, *, there: bool) -> None:
+    """See that the resource that a taint is written for is there, or is not. Raises Conflict if it is otherwise."""
+    gone = hands.store.resource(name)
+    found = False
+    async for one in shown(
+        hands.world.cluster, ComposableResource, Selection(fields={"metadata.name": name})
+    ):
+        hands.told(hands.store.put(one))
+        gone, found = None, rule.metadata.annotations.get(GUARDED, one.uid) == one.uid
+    hands.told(hands.store.remove(gone) if gone is not None else ())
+    if found is not there:
+        raise Conflict(f"the resource that {rule.metadata.name} is for is {'there' if found else 'gone'}")
 
 
 async def need_unclaimed(hands: Hands, order: Order, taint: str) -> None:

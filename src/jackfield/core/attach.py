@@ -41,9 +41,9 @@ from jackfield.model.view import Delta, InventoryChanged, ObjectChanged, View
 
 def decide(view: View, name: str, policy: Policy, now: Seconds) -> Plan:
     """Return the next step of one resource."""
-    resource = view.resource(name)
-    if resource is None:
-        return Plan()
+    stray, resource = guard.stray(view, name), view.resource(name)
+    if stray is not None or resource is None:
+        return stray or Plan()
     if resource.device is None:
         return takeover.decide(view, resource, policy, now)
     if naming.fabric_of(resource.device, policy) is None:
@@ -91,9 +91,8 @@ def _resources(view: View, one: object) -> tuple[str, ...]:
             return tuple(each.metadata.name for each in view.resources_on(one.name))
         case Pod() if one.spec.node_name and view.node(one.spec.node_name) is None:
             return tuple(each.metadata.name for each in view.resources_on(one.spec.node_name))
-        case DeviceTaintRule():
-            name = one.metadata.name.removesuffix(naming.taint(""))
-            return (name,) if view.resource(name) is not None else ()
+        case DeviceTaintRule() if one.metadata.name.endswith(naming.taint("")):
+            return (one.metadata.name.removesuffix(naming.taint("")),)
         case ResourceSlice() if one.spec.node_name:
             return tuple(each.metadata.name for each in view.resources_on(one.spec.node_name))
         case _:

@@ -13,8 +13,29 @@ from jackfield.model.meta import ObjectMeta, condition
 from jackfield.model.names import DeviceID, Seconds, Time, rfc3339_micro, seconds
 from jackfield.model.plan import Detach, DropTaint, MarkReleased, Phase, Plan, PutTaint, Waiting
 from jackfield.model.policy import Policy
-from jackfield.model.taint import KEY, TAINTED, DeviceTaintRule, DeviceTaintRuleSpec, DeviceTaintSelector
+from jackfield.model.taint import (
+    GUARDED,
+    KEY,
+    TAINTED,
+    DeviceTaintRule,
+    DeviceTaintRuleSpec,
+    DeviceTaintSelector,
+)
 from jackfield.model.view import View
+
+
+def stray(view: View, name: str) -> Plan | None:
+    """Return the removal of a taint of ours that no resource of this name wrote; None if there is none.
+
+    It may be written when its resource has gone: late, or by who has not heard of that. It would keep its device
+    from everybody for as long as nobody else detaches it. But we may be the one who has not heard.
+    """
+    rule, resource = view.taint_rule(naming.taint(name)), view.resource(name)
+    if rule is None or TAINTED not in rule.metadata.annotations:
+        return None
+    if resource is not None and rule.metadata.annotations.get(GUARDED, resource.uid) == resource.uid:
+        return None
+    return Plan((replace(_drop(rule, "the resource that it was written for is gone"), ask=name),))
 
 
 def unguarded(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> Plan | None:
@@ -26,13 +47,14 @@ def unguarded(view: View, resource: ComposableResource, policy: Policy, now: Sec
     if rule is None:
         put = PutTaint(
             phase=Phase.DETACHED,
+            resource=resource.metadata.name,
             rule=_rule(resource, offered[0], now),
             because=f"{offered[0]} must not be given away while it is detached",
         )
         return Plan((put,))
     selector = rule.spec.device_selector
     if selector is not None and not selector.matches(offered[0]):
-        # Left behind by an earlier resource of this name, whose device was offered elsewhere.
+        # Of a version that did not note whose it is: an earlier resource's, whose device was offered elsewhere.
         return Plan((_drop(rule, f"it is not what keeps {offered[0]} from being given away"),))
     # By the API's clock, by that of whoever wrote it, and since we know of it, whichever is latest: to a process whose
     # clock is ahead of the others' a fresh taint would look old.
@@ -111,7 +133,8 @@ def _rule(resource: ComposableResource, device: DeviceID, now: Seconds) -> Devic
     taint = DeviceTaint(KEY, resource.status.device_id, "NoSchedule")
     return DeviceTaintRule(
         metadata=ObjectMeta(
-            name=naming.taint(resource.metadata.name), annotations={TAINTED: rfc3339_micro(now)}
+            name=naming.taint(resource.metadata.name),
+            annotations={TAINTED: rfc3339_micro(now), GUARDED: resource.uid},
         ),
         spec=DeviceTaintRuleSpec(taint, selector),
     )

@@ -267,8 +267,9 @@ class Detach(Action, frozen=True, kw_only=True):
 
 
 class PutTaint(Action, frozen=True, kw_only=True):
-    """Keep a vendor's device from being given away while it is detached."""
+    """Keep a vendor's device from being given away while it is detached. The API is asked first if it still is."""
 
+    resource: str
     rule: DeviceTaintRule
 
 
@@ -277,6 +278,8 @@ class DropTaint(Action, frozen=True, kw_only=True):
 
     name: str
     version: Version
+    ask: str = ""
+    """The resource that it may guard after all: the API is asked first, unless this is empty."""
 
 
 class MarkReleased(Action, frozen=True, kw_only=True):

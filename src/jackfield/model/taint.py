@@ -15,6 +15,8 @@ KEY = "k8s.io/device-uuid"
 
 TAINTED = "jackfield.dev/tainted"
 """Annotation of a rule: when it was written, by the clock of who wrote it."""
+GUARDED = "jackfield.dev/resource-uid"
+"""Annotation of a rule: the uid of the resource whose device it guards; another of the same name needs its own."""
 
 
 class DeviceTaintSelector(Wire, frozen=True, gc=False):

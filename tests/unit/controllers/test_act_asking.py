@@ -9,7 +9,16 @@ from jackfield.model.device import DeviceTaint
 from jackfield.model.meta import Object, ObjectMeta
 from jackfield.model.names import NodeName, OrderID, Uid
 from jackfield.model.node import Node
-from jackfield.model.plan import Adopt, DeleteResource, Detach, FreeResource, LabelNode, PutResource
+from jackfield.model.plan import (
+    Adopt,
+    DeleteResource,
+    Detach,
+    DropTaint,
+    FreeResource,
+    LabelNode,
+    PutResource,
+    PutTaint,
+)
 from jackfield.model.taint import DeviceTaintRule, DeviceTaintRuleSpec
 from jackfield.ports import Conflict, Gone
 from jackfield.testing import builders as b
@@ -130,6 +139,55 @@ def test_a_taint_is_known_as_it_is_before_anything_rests_on_it(*, known: bool) -
             await bench.act(detach if known else free)
         assert bench.store.taint_rule(f"{CR}-taint") == (None if known else there)
         await bench.act(detach)
+
+    play(scene)
+
+
+def guarding(uid: str) -> DeviceTaintRule:
+    """The taint of a resource's device."""
+    notes = {"jackfield.dev/tainted": "2026-11-17T00:00:00Z", "jackfield.dev/resource-uid": uid}
+    taint = DeviceTaintRuleSpec(DeviceTaint("k8s.io/device-uuid", "GPU-7", "NoSchedule"))
+    return DeviceTaintRule(metadata=ObjectMeta(name=f"{CR}-taint", annotations=notes), spec=taint)
+
+
+def test_a_taint_is_not_written_for_a_resource_that_has_gone() -> None:
+    """Who has not heard of its end would write what another lifts, again and again."""
+
+    async def scene(bench: Bench) -> None:
+        made = await bench.put(b.resource(state=ResourceState.DETACHING, physical="0000"))
+        put = PutTaint(phase=P, because=WHY, resource=CR, rule=guarding(made.uid))
+        await bench.cluster.delete(ComposableResource, made.key, ANY)
+        with pytest.raises(Conflict):
+            await bench.act(put)
+        assert bench.store.resource(CR) is None
+        again = await bench.put(b.resource(state=ResourceState.DETACHING, physical="0000"))
+        assert again.uid != made.uid
+        with pytest.raises(Conflict):
+            await bench.act(put)
+        await bench.act(replace(put, rule=guarding(again.uid)))
+        assert bench.store.taint_rule(f"{CR}-taint") is not None
+
+    play(scene)
+
+
+def test_a_taint_is_not_lifted_by_who_has_not_heard_of_the_resource_that_it_is_for() -> None:
+    """The device would be given away while it is on its way out."""
+
+    async def scene(bench: Bench) -> None:
+        made = await bench.put(b.resource(state=ResourceState.DETACHING, physical="0000"))
+        forget(bench, made)
+        rule = await bench.put(guarding(made.uid))
+        drop = DropTaint(
+            phase=P, because=WHY, name=rule.metadata.name, version=rule.metadata.resource_version, ask=CR
+        )
+        with pytest.raises(Conflict):
+            await bench.act(drop)
+        assert bench.store.resource(CR) == made
+        await bench.cluster.delete(ComposableResource, made.key, ANY)
+        await bench.put(b.resource(physical="0000"))  # another of the same name
+        await bench.act(drop)
+        with pytest.raises(Gone):
+            await bench.client.read(DeviceTaintRule, rule.key)
 
     play(scene)
 

@@ -173,7 +173,7 @@ HERE = (
         (ObjectChanged(None, b.vendor_slice("GPU-7", on="n2")), ("a100-2", "a100-3")),
         (ObjectChanged(None, tainted(0)), ("a100-1",)),
         (ObjectChanged(tainted(0, "a100-3.rack-a-taint"), None), ("a100-3",)),
-        (ObjectChanged(None, tainted(0, "a100-9.rack-a-taint")), ()),
+        (ObjectChanged(None, tainted(0, "a100-9.rack-a-taint")), ("a100-9",)),
         (ObjectChanged(None, tainted(0, "somebody-elses")), ()),
         (ObjectChanged(None, b.heartbeat()), ()),
     ],

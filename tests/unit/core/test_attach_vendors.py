@@ -44,6 +44,12 @@ def meaning(rule: DeviceTaintRule, pool: str) -> DeviceTaintRule:
     return replace(rule, spec=replace(rule.spec, device_selector=selector))
 
 
+def noting(rule: DeviceTaintRule, uid: str) -> DeviceTaintRule:
+    """A taint that says which resource it is for."""
+    notes = {**rule.metadata.annotations, "jackfield.dev/resource-uid": uid}
+    return replace(rule, metadata=replace(rule.metadata, annotations=notes))
+
+
 LEFT = left()
 DETACHING = b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7")
 LIFTED = ("DropTaint taint/a100-1.rack-a-taint", "FreeResource resource/a100-1.rack-a")
@@ -160,6 +166,32 @@ ROWS = {
             tainted(9, ours=60),
             b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7"),
         ),
+        wait=("Tainted",),
+        again_at=Seconds(b.NOW + 1),
+        policy=vendors(),
+    ),
+    "a taint that was written when its resource had gone": Row(
+        (NODE, noting(TAINTED, "before")),
+        do=("DropTaint taint/a100-1.rack-a-taint",),
+        says="the resource that it was written for is gone",
+        policy=vendors(),
+    ),
+    "a taint that somebody else wrote is not ours to lift": Row(
+        (NODE, replace(TAINTED, metadata=replace(TAINTED.metadata, annotations={}))),
+        policy=vendors(),
+    ),
+    "a taint that an earlier resource left keeps nobody from the device of the next": Row(
+        (NODE, noting(TAINTED, "before"), b.resource(HANDED, uuid="GPU-7")),
+        do=("DropTaint taint/a100-1.rack-a-taint",),
+        policy=vendors(),
+    ),
+    "a taint that an earlier resource left does not guard the next as it leaves": Row(
+        (NODE, b.vendor_slice("GPU-7"), noting(TAINTED, "before"), DETACHING),
+        do=("DropTaint taint/a100-1.rack-a-taint",),
+        policy=vendors(),
+    ),
+    "a taint of this very resource": Row(
+        (NODE, b.vendor_slice("GPU-7"), noting(FRESH, DETACHING.uid), DETACHING),
         wait=("Tainted",),
         again_at=Seconds(b.NOW + 1),
         policy=vendors(),
@@ -286,13 +318,16 @@ def test_the_api_is_asked_who_has_a_vendors_device_before_it_is_detached(
     assert [(type(one), getattr(one, "ask", None)) for one in plan.actions] == [(Detach, asked)]
 
 
-def test_a_taint_says_when_it_was_written_by_our_own_clock() -> None:
+def test_a_taint_says_when_it_was_written_by_our_own_clock_and_for_which_resource() -> None:
     leaving = b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7")
     plan = guard.unguarded(b.world(NODE, b.vendor_slice("GPU-7"), leaving), leaving, vendors(), b.NOW)
     assert plan is not None
     [put] = plan.actions
     assert isinstance(put, PutTaint)
-    assert put.rule.metadata.annotations == {"jackfield.dev/tainted": rfc3339_micro(b.NOW)}
+    assert put.rule.metadata.annotations == {
+        "jackfield.dev/tainted": rfc3339_micro(b.NOW),
+        "jackfield.dev/resource-uid": leaving.uid,
+    }
 
 
 @pytest.mark.parametrize("there", [(TAINTED, DETACHING), (TAINTED, left(ago=10))], ids=["tainted", "noticed"])

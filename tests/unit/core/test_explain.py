@@ -129,7 +129,7 @@ ROWS: list[tuple[AnyAction, Said]] = [
     ),
     (TakeOver(phase=P, because=WHY, resource=CR, version=V, device=DEVICE), (f"resource/{CR}", "", ())),
     (Detach(phase=P, because=WHY, resource=CR, version=V, order=CHOSEN), (f"resource/{CR}", "p1 at n1", ())),
-    (PutTaint(phase=P, because=WHY, rule=RULE), ("taint/t", "", ())),
+    (PutTaint(phase=P, because=WHY, resource="r", rule=RULE), ("taint/t", "", ())),
     (DropTaint(phase=P, because=WHY, name="t", version=V), ("taint/t", "", ())),
     (MarkReleased(phase=P, because=WHY, resource=CR, version=V), (f"resource/{CR}", "", ())),
     (FreeResource(phase=P, because=WHY, resource=CR, version=V), (f"resource/{CR}", "", ())),

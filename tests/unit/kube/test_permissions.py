@@ -149,8 +149,8 @@ MADE: list[Callable[[Version], AnyAction]] = [
     lambda _: Blame(phase=P, because=WHY, node=b.NODE, device=DEVICE, at=b.NOW),
     lambda _: PutResource(phase=P, because=WHY, resource=replace(b.resource("a100-2"), metadata=NEW)),
     lambda _: AddNode(phase=P, because=WHY, node=replace(b.node("new"), metadata=NEW)),
-    lambda _: PutTaint(phase=P, because=WHY, rule=RULE),
-    lambda _: DropTaint(phase=P, because=WHY, name="old", version=ANY),
+    lambda _: PutTaint(phase=P, because=WHY, resource=CR, rule=RULE),
+    lambda _: DropTaint(phase=P, because=WHY, name="old", version=ANY, ask="gone"),
     lambda _: Rescan(phase=P, because=WHY, node=b.NODE, resource=CR),
     lambda _: WriteCDI(
         phase=P, because=WHY, node=b.NODE, claim=CLAIM, uid=Uid("u"), device=DEVICE, physical=D0, cdi="GPU-1"
