@@ -34,8 +34,11 @@ _ORDER = (
     ResourceState.DETACHING,
     ResourceState.DELETING,
 )
-_HEARD = 15.0
-"""So long after a claim was given a device nothing is on its way any more that was decided before."""
+_HEARD = 32.0
+"""So long after a claim was given a device nothing is on its way any more that was decided before.
+
+A write that got no answer within ten seconds may take effect up to twenty later, and a claim tells whole seconds.
+"""
 
 
 class Moment(msgspec.Struct, frozen=True):
