@@ -153,13 +153,18 @@ def _named(view: View, request: ComposabilityRequest, policy: Policy, now: Secon
     children = view.resources_of(request.metadata.name)
     # One that was found and put into the books a moment ago is not in the wish yet.
     begun = (one for one in children if not one.deleting and one.state is not ResourceState.NEW)
-    gone = tuple(one for one in begun if one.device not in wanted)
+    unwanted = tuple(one for one in begun if one.device not in wanted)
+    # Given to a claim since the wish was written: it is about to be wanted again, and no deletion is taken back.
+    used = tuple(one for one in unwanted if one.stands and room.busy(view, one))
+    gone = tuple(one for one in unwanted if one not in used)
     moving = [device.device for device in wanted if _elsewhere(view, device, node)]
     errors = [f"{', '.join(moving)} to come back from another node"] if moving else []
     errors += [f"the pods that {', '.join(taken)} was taken from by force to end"] if taken else []
-    astray = f"{', '.join(strays)}, attached and in nobody's books, to be put there" if strays else ""
-    again_at = Seconds(now + policy.poll_seconds) if strays else NEVER
-    return Composition(create, gone, "; ".join(errors), again_at, astray)
+    waiting = [f"{', '.join(strays)}, attached and in nobody's books, to be put there"] if strays else []
+    names = ", ".join(one.metadata.name for one in used)
+    waiting += [f"{names}, which is in use, to be wanted again"] if used else []
+    again_at = Seconds(now + policy.poll_seconds) if waiting else NEVER
+    return Composition(create, gone, "; ".join(errors), again_at, "; ".join(waiting))
 
 
 def _astray(view: View, device: DeviceID) -> bool:

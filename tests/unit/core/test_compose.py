@@ -207,6 +207,40 @@ def test_what_an_unknown_order_has_gets_no_second_one(row: str) -> None:
         assert plan.again_at == NEVER
 
 
+HELD = b.claim("since", devices=("a100-2",))
+USED = {
+    "nobody has it": ((b.resource("a100-2"),), (delete(2),)),
+    "a claim was given it": ((b.resource("a100-2"), HELD), ()),
+    "a claim was given it by its driver's name": (
+        (
+            b.resource("a100-2", uuid="GPU-2"),
+            b.vendor_slice("GPU-2"),
+            b.claim("since", devices=(b.device("gpu-0", fabric="n1", driver="gpu.example.com"),)),
+        ),
+        (),
+    ),
+    "a claim is recorded on it": ((b.resource("a100-2", record=HELD),), ()),
+    "a pod has it": ((b.resource("a100-2", holder="uid"),), ()),
+    "a claim on another node was given it": (
+        (b.resource("a100-2"), b.claim("since", devices=("a100-2",), on="n2")),
+        (delete(2),),
+    ),
+    "it leaves already, whoever was given it": (
+        (b.resource("a100-2", state=ResourceState.DETACHING), HELD),
+        (delete(2),),
+    ),
+}
+
+
+@pytest.mark.parametrize("row", USED)
+def test_what_is_in_use_stays_though_the_wish_does_not_name_it_yet(row: str) -> None:
+    there, done = USED[row]
+    plan = compose.decide(b.world(*STAGE, named("a100-1"), b.resource("a100-1"), *there), OURS, POLICY, b.NOW)
+    assert steps(plan) == done
+    assert ("a100-2.rack-a, which is in use, to be wanted again" in words(plan)) == (not done)
+    assert plan.again_at == (NEVER if done else b.NOW + POLICY.poll_seconds)
+
+
 def view(row: Row) -> Store:
     return b.world(*STAGE, *row.there, inventories=row.inventories)
 
