@@ -316,7 +316,12 @@ class Audit:
         self._ledger.count(old, new, now)
         if isinstance(new, ComposableResource):
             self._ledger.serves_request(self._store, new)
-            self._changed[f"device/{new.device}"] = now
+        for one in (
+            old,
+            new,
+        ):  # that a resource goes happens to its device too: who waits for it is served next
+            if isinstance(one, ComposableResource):
+                self._changed[f"device/{one.device}"] = now
         if isinstance(old, ResourceClaim):
             kept = [result.id for result in new.results] if isinstance(new, ResourceClaim) else []
             left = (result.id for result in old.results if result.id not in kept)

@@ -1,0 +1,57 @@
+"""Who waits for a device waits in vain only while nothing happens to it."""
+
+from contextlib import closing
+
+from msgspec.structs import replace
+
+from jackfield.codec.encoding import encoded
+from jackfield.controllers.recorders import Recorders
+from jackfield.model.composition import ComposableResource, ResourceState
+from jackfield.model.meta import Object
+from jackfield.model.names import NO_TIME, Seconds, Uid, Version
+from jackfield.ports import Merge
+from jackfield.sim.audit.audit import Audit
+from jackfield.sim.audit.ending import IN_VAIN_SECONDS
+from jackfield.sim.chance import Chance
+from jackfield.sim.clock import running
+from jackfield.sim.loop import VirtualLoop
+from jackfield.sim.setting import Setting
+from jackfield.sim.world import SimWorld
+from jackfield.testing import builders as b
+
+ANY = Version("")
+
+
+async def put(world: SimWorld, new: Object) -> None:
+    """Create an object with its status, if it has one."""
+    client = world.cluster.client("test")
+    bare = replace(new.metadata, uid=Uid(""), resource_version=ANY, creation_timestamp=NO_TIME)
+    made = await client.create(replace(new, metadata=bare))
+    status = encoded(new).get("status")
+    if status:
+        version = made.metadata.resource_version
+        await client.write(Merge(type(new), new.key, version, {"status": status}, status=True))
+
+
+def test_that_its_resource_goes_happens_to_a_device_that_is_waited_for() -> None:
+    """It leaves another node for whoever waits, however long its manager takes; the next resource comes then."""
+
+    async def scenario() -> None:
+        world = SimWorld(Setting(policy=b.policy()), running(), Chance(1), Recorders())
+        audit = Audit(world)
+        long = Seconds(IN_VAIN_SECONDS + 25)
+        leaving = b.resource("a100-1", on="n2", state=ResourceState.DETACHING)
+        for one in (b.node(), leaving, b.claim("c")):
+            await put(world, one)
+        await world.clock.sleep(long)
+        await world.cluster.client("test").delete(ComposableResource, leaving.key, ANY)
+        await put(world, b.heartbeat())
+        assert audit.violations == []
+        await world.clock.sleep(long)
+        await put(world, b.heartbeat("n2"))
+        found = [one for one in audit.violations if "waits-in-vain" in one]
+        what = "waits on n1 for 175 s, and nothing happens to its devices"
+        assert found == [f"350.000 waits-in-vain claim/default/c: {what}"]
+
+    with closing(VirtualLoop()) as loop:
+        loop.run_until_complete(scenario())
