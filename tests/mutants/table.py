@@ -315,8 +315,8 @@ MUTANTS = (
     Mutant(
         "taint-stays",
         "core/guard.py",
-        '    return (_drop(rule, "the device is back in the pool"),) if rule is not None else ()\n',
-        '    return (_drop(rule, "the device is back in the pool"),) if rule is not rule else ()\n',
+        "        name=rule.metadata.name,\n",
+        '        name=f"{rule.metadata.name}-of-nobody",\n',
         "a vendor's device stays tainted when it is back in the pool",
     ),
     Mutant(

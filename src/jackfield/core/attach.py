@@ -41,9 +41,13 @@ from jackfield.model.view import Delta, InventoryChanged, ObjectChanged, View
 
 def decide(view: View, name: str, policy: Policy, now: Seconds) -> Plan:
     """Return the next step of one resource."""
-    stray, resource = guard.stray(view, name), view.resource(name)
-    if stray is not None or resource is None:
-        return stray or Plan()
+    resource = view.resource(name)
+    plan = _next(view, resource, policy, now) if resource is not None else Plan()
+    # A taint that cannot be lifted keeps its device from others, but no resource from its next step.
+    return plan if plan.actions else replace(plan, actions=guard.stray(view, name))
+
+
+def _next(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> Plan:
     if resource.device is None:
         return takeover.decide(view, resource, policy, now)
     if naming.fabric_of(resource.device, policy) is None:

@@ -24,18 +24,18 @@ from jackfield.model.taint import (
 from jackfield.model.view import View
 
 
-def stray(view: View, name: str) -> Plan | None:
-    """Return the removal of a taint of ours that no resource of this name wrote; None if there is none.
+def stray(view: View, name: str) -> tuple[DropTaint, ...]:
+    """Return the removal of a taint of ours that was not written for the resource of this name, if there is one.
 
     It may be written when its resource has gone: late, or by who has not heard of that. It would keep its device
     from everybody for as long as nobody else detaches it. But we may be the one who has not heard.
     """
     rule, resource = view.taint_rule(naming.taint(name)), view.resource(name)
     if rule is None or TAINTED not in rule.metadata.annotations:
-        return None
+        return ()
     if resource is not None and rule.metadata.annotations.get(GUARDED, resource.uid) == resource.uid:
-        return None
-    return Plan((replace(_drop(rule, "the resource that it was written for is gone"), ask=name),))
+        return ()
+    return (replace(_drop(rule, "the resource that it was written for is gone"), ask=name),)
 
 
 def unguarded(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> Plan | None:
@@ -52,6 +52,9 @@ def unguarded(view: View, resource: ComposableResource, policy: Policy, now: Sec
             because=f"{offered[0]} must not be given away while it is detached",
         )
         return Plan((put,))
+    strays = stray(view, resource.metadata.name)
+    if strays:
+        return Plan(strays)
     selector = rule.spec.device_selector
     if selector is not None and not selector.matches(offered[0]):
         # Of a version that did not note whose it is: an earlier resource's, whose device was offered elsewhere.

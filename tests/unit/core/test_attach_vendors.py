@@ -185,6 +185,11 @@ ROWS = {
         do=("DropTaint taint/a100-1.rack-a-taint",),
         policy=vendors(),
     ),
+    "a taint that an earlier resource left does not keep the next from coming": Row(
+        (NODE, noting(TAINTED, "before"), b.resource(HANDED, state=ResourceState.NEW)),
+        do=("MarkState Attaching resource/a100-1.rack-a",),
+        policy=vendors(),
+    ),
     "a taint that an earlier resource left does not guard the next as it leaves": Row(
         (NODE, b.vendor_slice("GPU-7"), noting(TAINTED, "before"), DETACHING),
         do=("DropTaint taint/a100-1.rack-a-taint",),
