@@ -11,7 +11,7 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -110,12 +110,17 @@ class Folder:
     def write(self, name: str, data: bytes, mode: int, *, durable: bool) -> None:
         """Put it there, all of it or nothing of it; what is durable survives a power cut. Raises Retry."""
         with self._errors(f"be written: {name}"), self._opened(make=True) as folder:
-            new = f".{name}{_ASIDE}"
-            self._unlink(folder, new)  # of somebody who was killed
-            self._fill(folder, new, data, mode, durable=durable)
-            self._calls.rename(new, name, folder)
-            if durable:
-                self._calls.sync(folder)
+            self._replace(folder, name, data, mode, durable=durable)
+
+    def put(self, files: Mapping[str, bytes], mode: int) -> int:
+        """Write those that are not there as they should be, and return how many that were. Raises Retry."""
+        if not files:
+            return 0
+        with self._errors(f"be written: {', '.join(files)}"), self._opened(make=True) as folder:
+            wrong = [name for name, data in files.items() if not _has(folder, name, data)]
+            for name in wrong:
+                self._replace(folder, name, files[name], mode, durable=False)
+        return len(wrong)
 
     def remove(self, *names: str, durable: bool) -> None:
         """Remove these if they are there; what is durable does not come back with a power cut. Raises Retry."""
@@ -178,8 +183,15 @@ class Folder:
             self._calls.mkdir(part, FOLDER_MODE, folder)
         return os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
 
+    def _replace(self, folder: int, name: str, data: bytes, mode: int, *, durable: bool) -> None:
+        new = f".{name}{_ASIDE}"
+        self._fill(folder, new, data, mode, durable=durable)
+        self._calls.rename(new, name, folder)
+        if durable:
+            self._calls.sync(folder)
+
     def _fill(self, folder: int, name: str, data: bytes, mode: int, *, durable: bool) -> None:
-        file = self._calls.create(name, mode, folder)
+        file = self._created(folder, name, mode)
         try:
             rest = memoryview(data)
             while rest:
@@ -189,6 +201,12 @@ class Folder:
                 self._calls.sync(file)
         finally:
             os.close(file)
+
+    def _created(self, folder: int, name: str, mode: int) -> int:
+        with suppress(FileExistsError):
+            return self._calls.create(name, mode, folder)
+        self._unlink(folder, name)  # of somebody who was killed
+        return self._calls.create(name, mode, folder)
 
     def _unlink(self, folder: int, name: str) -> bool:
         try:
@@ -230,6 +248,14 @@ def _read(folder: int, name: str, bytes_max: int) -> bytes:
             if len(data) > bytes_max:
                 raise Unreadable(f"{name} is longer than {bytes_max} bytes")
     return bytes(data)
+
+
+def _has(folder: int, name: str, data: bytes) -> bool:
+    """Whether this, and nothing else, is in the file."""
+    try:
+        return _read(folder, name, len(data)) == data
+    except (FileNotFoundError, Unreadable):
+        return False
 
 
 def _words(error: OSError) -> str:

@@ -7,18 +7,17 @@ must not come back by one.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from jackfield.driver import metadata
 from jackfield.driver.cdi import Edits, Mount, spec
 from jackfield.driver.checkpoint import Record
-from jackfield.driver.entry import ENTRY_BYTES_MAX, UID, Entry, base
-from jackfield.driver.files import Folder, Unreadable
+from jackfield.driver.entry import UID, Entry, base
+from jackfield.driver.files import Folder
 from jackfield.model.names import Uid
 
-FILE_BYTES_MAX: Final = 4 * ENTRY_BYTES_MAX
-"""Of one file; a longer one is none of ours."""
+FILE_MODE: Final = 0o644
 
 _METADATA = re.compile(rf"({UID.pattern})_[a-z0-9-]+\.json")
 
@@ -39,16 +38,16 @@ class Given:
             for held, name in zip(entry.held, _device_names(entry), strict=True)
         )
 
-    def give(self, record: Record) -> int:
-        """Write what is missing of the claim's files, and return how many that were."""
-        entry = record.entry
-        # What a CDI file mounts must be there before it.
-        files = self.metadata_files(record).items()
-        count = sum(_put(self._metadata, name, data) for name, data in files)
-        if entry.held:
-            devices = spec(f"{self._driver}/claim", self._edits(entry))
-            return count + _put(self._cdi, self._cdi_name(entry.uid), devices)
-        self._cdi.remove(self._cdi_name(entry.uid), durable=True)
+    def give(self, records: Collection[Record]) -> int:
+        """Write what is missing of the claims' files, and return how many that were."""
+        read = {name: data for one in records for name, data in self.metadata_files(one).items()}
+        entries = [one.entry for one in records]
+        given = {self._cdi_name(one.uid): self._spec(one) for one in entries if one.held}
+        nothing = [self._cdi_name(one.uid) for one in entries if not one.held]
+        count = self._metadata.put(read, FILE_MODE)  # what a CDI file mounts must be there before it
+        count += self._cdi.put(given, FILE_MODE)
+        if nothing:
+            self._cdi.remove(*nothing, durable=True)
         return count
 
     def take(self, uids: Sequence[Uid]) -> None:
@@ -88,6 +87,9 @@ class Given:
         requests = (base(one) for held in entry.held for one in held.requests)
         return (_metadata_name(entry.uid, one) for one in requests if self._with_metadata)
 
+    def _spec(self, entry: Entry) -> bytes:
+        return spec(f"{self._driver}/claim", self._edits(entry))
+
     def _edits(self, entry: Entry) -> Mapping[str, Edits]:
         """Return what each device brings; the first of each request also brings what can be read of the request."""
         mounted: list[str] = []
@@ -116,15 +118,3 @@ def _device_names(entry: Entry) -> tuple[str, ...]:
 
 def _metadata_name(uid: Uid, request: str) -> str:
     return f"{uid}_{request}.json"
-
-
-def _put(folder: Folder, name: str, data: bytes) -> bool:
-    """Write the file unless it is there already, and return whether that was needed."""
-    try:
-        there = folder.read(name, FILE_BYTES_MAX)
-    except Unreadable:
-        there = None
-    if there == data:
-        return False
-    folder.write(name, data, 0o644, durable=False)
-    return True

@@ -165,8 +165,7 @@ class PreparedStore:
                 self._given.take(removed)
             wanted = {one.uid: one for one in entries}
             self._write(self._changed(wanted.values()), removed)
-            for uid in wanted:
-                self._given.give(self._known.records[uid])
+            self._given.give([self._known.records[uid] for uid in wanted])
             again = [uid for uid in wanted if uid in before]
             if again:
                 records = [self._known.records[uid] for uid in again]
@@ -317,7 +316,7 @@ class PreparedStore:
         self._plugin.remove(*(one for one in self._plugin.leftovers() if CHECKPOINT in one), durable=False)
         self._given.take_leftovers()
         records = self._known.records
-        count = sum(self._given.give(record) for record in records.values())
+        count = self._given.give(records.values())
         if count:
             self._findings.append(
                 f"{count} files of prepared claims were missing or not as they should be, and are written again"
