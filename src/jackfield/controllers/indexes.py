@@ -23,6 +23,7 @@ from jackfield.model.names import (
     NodeName,
     PhysicalID,
     Time,
+    Uid,
     seconds,
 )
 from jackfield.model.node import FAILURES, NODE_GROUP, Node
@@ -60,6 +61,7 @@ class Indexes:
         self.resources_on: Index[NodeName, Key, ComposableResource] = Index()
         self.resources_of: Index[str, Key, ComposableResource] = Index()
         self.recording: Index[Key, Key, ComposableResource] = Index()
+        self.held_by: Index[Uid, Key, ComposableResource] = Index()
         self.recorded_in: Index[str, Key, ComposableResource] = Index()
         self.slices: Index[tuple[str, str], Key, ResourceSlice] = Index()
         self.slice_with: Index[DeviceID, Key, ResourceSlice] = Index()
@@ -190,6 +192,8 @@ class Indexes:
         if record is not None:
             self.recording.add(record.claim, key, resource)
             self.recorded_in.add(record.claim.namespace, key, resource)
+        if resource.holder:
+            self.held_by.add(resource.holder, key, resource)
         device = resource.device
         if device is None:
             self.unnamed.add(resource.status.cdi_device_id, key, resource)
@@ -209,6 +213,7 @@ class Indexes:
         if record is not None:
             self.recording.remove(record.claim, key)
             self.recorded_in.remove(record.claim.namespace, key)
+        self.held_by.remove(resource.holder, key)
         device = resource.device
         if device is None:
             self.unnamed.remove(resource.status.cdi_device_id, key)

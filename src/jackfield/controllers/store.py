@@ -29,6 +29,7 @@ from jackfield.model.names import (
     NodeName,
     PhysicalID,
     Seconds,
+    Uid,
     named,
     seconds,
 )
@@ -353,6 +354,9 @@ class Store:
 
     def resources_recording(self, claim: Key) -> tuple[ComposableResource, ...]:
         return self._by.recording.get(claim)
+
+    def resources_held_by(self, uid: Uid) -> tuple[ComposableResource, ...]:
+        return self._by.held_by.get(uid)
 
     def resources_recorded_in(self, namespace: str) -> tuple[ComposableResource, ...]:
         return self._by.recorded_in.get(namespace)

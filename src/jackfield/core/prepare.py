@@ -89,8 +89,8 @@ def decide_unprepare(view: View, key: PrepareKey, policy: Policy, now: Seconds) 
             phase=Phase.RELEASED, claim=key.claim, node=key.node, uid=key.uid, because="its pod has ended"
         )
         return Plan((remove,))
-    held = [one for one in view.resources_on(key.node) if one.holder == key.uid]
-    return Plan(tuple(_let_go(one, key) for one in held))
+    held = view.resources_held_by(key.uid)
+    return Plan(tuple(_let_go(one, key) for one in held if one.node == key.node))
 
 
 def decide_repair(view: View, node: NodeName, *, sound: bool) -> Plan:
@@ -172,11 +172,13 @@ def _fit(asked: _Asked, result: DeviceRequestAllocationResult) -> _Fit | Refusal
         return Refusal(f"{physical or result.device} to be seen on {asked.key.node}")
     if isinstance(seen, sight.Blurred):
         return Refusal(seen.what)
+    uid, own = asked.claim.uid, seen.physical
     for one in asked.facts.prepared:
-        if one.uid != asked.claim.uid and (one.physical == physical or one.seen == seen.physical):
+        if one.uid == uid:
+            if not _still(asked.view, asked.claim, one):
+                return Refusal(f"{one.device}, which this claim had before, to be unprepared")
+        elif one.physical == physical or one.seen == own:
             return Refusal(f"{result.device} to be unprepared for claim {one.claim}")
-        if one.uid == asked.claim.uid and not _still(asked.view, asked.claim, one):
-            return Refusal(f"{one.device}, which this claim had before, to be unprepared")
     return _Fit(resource, seen)
 
 

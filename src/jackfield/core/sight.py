@@ -6,8 +6,8 @@ done about it.
 """
 
 import re
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 import msgspec
 
@@ -32,22 +32,26 @@ class Blurred(msgspec.Struct, frozen=True):
 def of(resource: ComposableResource, facts: Facts, order: tuple[Identity, ...]) -> Seen | Blurred | None:
     """Return the device that a resource means, as the node sees it; None while it is out of sight."""
     physical, device = resource.status.cdi_device_id, resource.status.device_id
-    wanted = [spelling(one) for one in (physical, device) if one]
-    ways: tuple[Callable[[Seen], bool], ...] = (
-        lambda one: one.physical == physical,
-        lambda one: one.device == device,
-        *(partial(_goes_by, wanted, identity) for identity in order),
-    )
-    several: list[Seen] = []
-    for is_meant in ways:
-        found = [one for one in facts.seen if is_meant(one)]
+    several: tuple[Seen, ...] = ()
+    for found in _ways(physical, device, facts.seen, order):
         if len(found) == 1:
             return found[0]
         several = several or found
     if not several:
         return None
     places = " and ".join(one.address or one.device for one in several)
-    return Blurred(f"{physical or device} to be one device; {places} go by that name alike", tuple(several))
+    return Blurred(f"{physical or device} to be one device; {places} go by that name alike", several)
+
+
+def _ways(
+    physical: PhysicalID, device: str, seen: tuple[Seen, ...], order: tuple[Identity, ...]
+) -> Iterator[tuple[Seen, ...]]:
+    """Yield who goes by the name in each way, the best first; whoever has found the device asks no further."""
+    yield tuple([one for one in seen if one.physical == physical])
+    yield tuple([one for one in seen if one.device == device])
+    wanted = [spelling(one) for one in (physical, device) if one]
+    for identity in order:
+        yield tuple([one for one in seen if _goes_by(wanted, identity, one)])
 
 
 def sights(devices: Iterable[HostDevice]) -> tuple[Seen, ...]:
@@ -65,6 +69,7 @@ def sights(devices: Iterable[HostDevice]) -> tuple[Seen, ...]:
     return tuple(seen)
 
 
+@lru_cache(maxsize=65_536)  # every device in sight is asked for its names, for every claim
 def spelling(name: str) -> str:
     """Return a name without what differs between those who write the same: case, dashes, an address's domain."""
     plain = name.strip().casefold()

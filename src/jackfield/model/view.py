@@ -13,7 +13,7 @@ from jackfield.model.composition import ComposabilityRequest, ComposableResource
 from jackfield.model.fabric import FabricDevice, Inventory, Machine
 from jackfield.model.host import Facts
 from jackfield.model.meta import Object
-from jackfield.model.names import DeviceID, FabricName, Key, ModelName, NodeName, PhysicalID, Seconds
+from jackfield.model.names import DeviceID, FabricName, Key, ModelName, NodeName, PhysicalID, Seconds, Uid
 from jackfield.model.node import Node
 from jackfield.model.pod import Pod
 from jackfield.model.slice import ResourceSlice
@@ -209,6 +209,9 @@ class View(Protocol):
 
     def resources_recording(self, claim: Key) -> tuple[ComposableResource, ...]:
         """Resources whose record names the claim, by name."""
+
+    def resources_held_by(self, uid: Uid) -> tuple[ComposableResource, ...]:
+        """Resources whose holder the claim of that uid is, by name."""
 
     def resources_recorded_in(self, namespace: str) -> tuple[ComposableResource, ...]:
         """Resources whose record names a claim of the namespace, by name."""

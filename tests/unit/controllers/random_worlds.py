@@ -17,7 +17,7 @@ from jackfield.model.device import Device
 from jackfield.model.fabric import Inventory, Traits
 from jackfield.model.host import Facts, Seen
 from jackfield.model.meta import Condition, Object, ObjectMeta
-from jackfield.model.names import DeviceID, FabricName, Key, ModelName, NodeName, PhysicalID, Version
+from jackfield.model.names import DeviceID, FabricName, Key, ModelName, NodeName, PhysicalID, Uid, Version
 from jackfield.model.node import NODE_GROUP
 from jackfield.model.policy import FAILED, READY, RESCHEDULE, Policy
 from jackfield.model.slice import ResourcePool, ResourceSlice, ResourceSliceSpec
@@ -264,6 +264,8 @@ def answers(store: Store) -> dict[str, object]:
         said[f"{each} claim"] = store.claim(key)
         said[f"{each} pods"] = store.pods_using(key)
         said[f"{each} recording"] = store.resources_recording(key)
+    for uid in ("u-1", "u-2"):
+        said[f"{uid} held by"] = store.resources_held_by(Uid(uid))
     said["claims in"] = store.claims_in("default")
     said["recorded in"] = store.resources_recorded_in("default")
     for driver, pool in POOLS:

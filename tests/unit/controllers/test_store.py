@@ -248,16 +248,16 @@ def test_requests_are_found_by_name_node_and_model() -> None:
 
 def test_resources_are_found_by_all_they_are_known_by() -> None:
     user = claim("a", uid="u-a")
-    one = resource(physical="1", record=user)
+    one = resource(physical="1", record=user, holder=user.uid)
     store = world(one)
     assert store.resource("a100-1.rack-a") == store.resource_of(device("a100-1")) == one
     assert store.resource_with(FABRIC, PhysicalID("1")) == one
     assert store.resource_with(FabricName("rack-b"), PhysicalID("1")) is None
     assert store.resources_on(NODE) == store.resources_of("jackfield-a100-n1") == (one,)
-    assert store.resources_recording(user.key) == (one,)
+    assert store.resources_recording(user.key) == store.resources_held_by(user.uid) == (one,)
     store.put(resource(version="2"))
     assert store.resource_with(FABRIC, PhysicalID("1")) is None
-    assert store.resources_recording(user.key) == ()
+    assert store.resources_recording(user.key) == store.resources_held_by(user.uid) == ()
 
 
 @pytest.mark.parametrize("order", [1, -1], ids=["the new one heard of last", "the new one heard of first"])
