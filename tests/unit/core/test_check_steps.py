@@ -264,7 +264,7 @@ def test_ready_is_said_of_the_version_that_is_recorded(
     assert stepped(old, new, *beside) == ((fault,) if fault else ())
 
 
-HELD = b.claim("c", allocated=b.NOW - 16)
+HELD = b.claim("c", allocated=b.NOW - 33)
 UNLISTED = "does not list a100-1 any more, which claim default/c holds"
 
 
@@ -285,8 +285,8 @@ UNLISTED = "does not list a100-1 any more, which claim default/c holds"
             UNLISTED,
         ),
         (listing("s1", "a100-1"), listing("s1"), (HELD, listing("s2", "a100-1")), ""),
-        (listing("s1", "a100-1"), listing("s1"), (b.claim("c", allocated=b.NOW - 15),), ""),
-        (listing("s1", "a100-1"), listing("s1"), (b.claim("c", allocated=b.NOW - 16),), UNLISTED),
+        (listing("s1", "a100-1"), listing("s1"), (b.claim("c", allocated=b.NOW - 32),), ""),
+        (listing("s1", "a100-1"), listing("s1"), (b.claim("c", allocated=b.NOW - 33),), UNLISTED),
         (listing("s1", "a100-1"), None, (), ""),
         (listing("s1", "a100-1", binds=0), None, (HELD,), ""),
         (listing("s1", "h100-1"), None, (b.claim("c", devices=("h100-1",)),), ""),
