@@ -64,6 +64,8 @@ class Event(msgspec.Struct, frozen=True, gc=False, eq=False):
     stored: Stored
     """The object now; for a deletion, how it was last, with the version of its going."""
     before: Stored | None = None
+    by: str = ""
+    """Who wrote it, where that is known: nobody is told so by a watch."""
 
     def seen_by(self, selector: selectors.Selector) -> EventType | None:
         """Return what a watcher with this selector is told; None for nothing.

@@ -74,6 +74,7 @@ class _Draft(msgspec.Struct, frozen=True):
     raw: Raw
     managers: Managers
     dry_run: bool
+    by: str = ""
 
 
 PLAIN = Write()
@@ -289,7 +290,7 @@ class Store:
         metadata = new["metadata"]
         metadata["uid"] = str(uuid.UUID(int=dice.getrandbits(128), version=4)) if is_free else ""
         metadata["creationTimestamp"] = self._time()
-        draft = _Draft(None, kind, new, managers, write.dry_run)
+        draft = _Draft(None, kind, new, managers, write.dry_run, write.manager)
         stored = self._checked(draft)
         if has_version and not write.dry_run:
             raise errors.unexplained("resourceVersion should not be set on objects to be created")
@@ -356,7 +357,7 @@ class Store:
                 return old
         if admission.is_over(new):
             return self._remove(old, new, dry_run=write.dry_run)
-        draft = _Draft(old, old.kind, new, managers, write.dry_run)
+        draft = _Draft(old, old.kind, new, managers, write.dry_run, write.manager)
         return self._put(self._checked(draft), draft)
 
     def _checked(self, draft: _Draft) -> Stored:
@@ -372,7 +373,7 @@ class Store:
             self._version = stored.version
             self._tables[stored.kind][stored.key] = stored
             type_ = EventType.MODIFIED if draft.old else EventType.ADDED
-            self._tell(Event(type_, stored.version, stored, draft.old))
+            self._tell(Event(type_, stored.version, stored, draft.old, draft.by))
         return stored
 
     def _remove(self, old: Stored, last: Raw, *, dry_run: bool) -> Stored:

@@ -8,7 +8,7 @@ from jackfield.cluster.admission import EVENT_SECONDS
 from jackfield.cluster.errors import ApiError
 from jackfield.cluster.history import Event
 from jackfield.cluster.selectors import selector
-from jackfield.cluster.store import Store
+from jackfield.cluster.store import Store, Write
 from jackfield.codec import Raw
 from jackfield.model.composition import ComposableResource
 from jackfield.model.event import Event as KubernetesEvent
@@ -120,3 +120,12 @@ def test_the_name_of_an_event_that_has_had_its_time_is_free() -> None:
         store.create(KubernetesEvent, raw)
     now[0] += EVENT_SECONDS + 1
     assert store.create(KubernetesEvent, raw).object.metadata.uid != first.object.metadata.uid
+
+
+def test_a_listener_is_told_who_wrote() -> None:
+    store = new_store()
+    heard: list[Event] = []
+    store.subscribe(ComposableResource, heard.append)
+    store.create(ComposableResource, resource_raw("a"), Write("one"))
+    store.patch(ComposableResource, named("a"), {"spec": {"force_detach": True}}, Write("another"))
+    assert [event.by for event in heard] == ["one", "another"]

@@ -42,7 +42,7 @@ from jackfield.model.slice import ResourceSlice
 from jackfield.model.taint import DeviceTaintRule
 from jackfield.model.view import Delta, ObjectChanged
 from jackfield.ports import Changed, Deleted, Prepared
-from jackfield.sim.audit import ending
+from jackfield.sim.audit import ending, forsaken
 from jackfield.sim.audit.checkers import Checker
 from jackfield.sim.audit.ledger import Ledger, PodLife, Summary
 from jackfield.sim.audit.orders import Call, Line, Orders
@@ -86,7 +86,7 @@ class Audit:
     def __init__(self, world: SimWorld, *, on_violation: Callable[[str], None] | None = None) -> None:
         self.violations: list[str] = []
         self.hopeless: dict[Key, str] = {}
-        """Pods that cannot ever run, and why: whoever drew them knows."""
+        """Pods that cannot ever run, and why: whoever drew them knows, or Kubernetes took their claim."""
         self.repeats = IDLE_WRITES_MAX
         """So many more writes may change nothing; one more for each of ours whose answer was lost, and each death."""
         self.clocks_were_set = False
@@ -96,7 +96,9 @@ class Audit:
         self._on_violation = on_violation
         self._ledger = Ledger()
         self._orders = Orders(self._store, world.setting.lease_seconds)
-        self._robbed: dict[Uid, None] = {}  # claims whose device somebody took by force
+        self._robbed: dict[
+            Uid, None
+        ] = {}  # claims whose device was taken by force, pods whose claim by Kubernetes
         self._excused: dict[PhysicalID, Seconds] = {}  # when somebody last moved it
         self._astray: dict[PhysicalID, None] = {}  # devices that a restored backup shows where they were
         self._abandoned: dict[Uid, None] = {}  # claims of pods that went before they had ended
@@ -195,6 +197,8 @@ class Audit:
         if gone and isinstance(one, Pod) and not one.finished:
             claims = (self._store.claim(Key(one.metadata.namespace, name)) for name in one.claim_names)
             self._abandoned |= {claim.uid: None for claim in claims if claim is not None}
+        for pod in forsaken.pods(event, self._store):
+            self._robbed[pod.uid], self.hopeless[pod.key] = None, "its claim was taken back when it was bound"
         for delta in self._store.observe(Deleted(one) if gone else Changed(one)):
             if isinstance(delta, ObjectChanged):
                 for checker, name, what in self._orders.know(delta.old, delta.new, self._world.clock.now()):
