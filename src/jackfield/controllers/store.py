@@ -281,8 +281,11 @@ class Store:
     def published(self, uuid: str) -> tuple[DeviceID, ...]:
         return tuple(dict.fromkeys(self._by.published.get(uuid))) if uuid else ()
 
+    def claims_at(self, driver: str, node: NodeName) -> tuple[ResourceClaim, ...]:
+        return self._by.claims_at.get((driver, node))
+
     def unshown(self, driver: str, node: NodeName) -> tuple[DeviceID, ...]:
-        claims = self._by.claims_at.get((driver, node))
+        claims = self.claims_at(driver, node)
         if not claims:
             return ()
         given = (result.id for claim in claims for result in claim.results)

@@ -355,7 +355,7 @@ def _stay(view: View, resource: ComposableResource) -> Plan:
     if not resource.spec.force_detach:
         if resource.record is not None or resource.holder:
             return Plan(waiting=(_wait(resource, "Recorded", _holder(resource)),))
-        users = _users(view, resource)
+        users = () if _binds(resource) else guard.users(view, resource)
         if users:
             return Plan(waiting=(_wait(resource, "Claimed", f"claim {users[0].key} to give it up"),))
     if _binds(resource) and not _node_gone(view, resource.node):
@@ -363,12 +363,6 @@ def _stay(view: View, resource: ComposableResource) -> Plan:
         return Plan(waiting=(_wait(resource, "Released", f"the plugin on {resource.node} to release it"),))
     reason = "force_detach was asked for" if resource.spec.force_detach else "nobody holds it"
     return Plan((_mark(resource, ResourceState.DETACHING, Phase.DETACHED, reason),))
-
-
-def _users(view: View, resource: ComposableResource) -> tuple[ResourceClaim, ...]:
-    """Return the claims that have the device under its vendor's name, where our record does not protect them."""
-    names = () if _binds(resource) else room.drivers_names(view, resource)
-    return tuple(claim for name in names for claim in view.claims_holding(name))
 
 
 def _detach(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> Plan:
@@ -423,7 +417,7 @@ def _not_released(view: View, resource: ComposableResource) -> str:
         return ""
     if _binds(resource):
         return f"the plugin on {resource.node} to release it"
-    users = _users(view, resource)
+    users = guard.users(view, resource)
     return f"claim {users[0].key} to give it up" if users and not resource.spec.force_detach else ""
 
 

@@ -7,12 +7,13 @@ scheduler but this taint. Knows how long an old cache may still give the device 
 from msgspec.structs import replace
 
 from jackfield.core import naming, room
+from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import RELEASED, ComposableResource
 from jackfield.model.device import DeviceTaint
 from jackfield.model.meta import ObjectMeta, condition
-from jackfield.model.names import DeviceID, Seconds, Time, rfc3339_micro, seconds
+from jackfield.model.names import NEVER, Seconds, Time, rfc3339_micro, seconds
 from jackfield.model.plan import Detach, DropTaint, MarkReleased, Phase, Plan, PutTaint, Waiting
-from jackfield.model.policy import Policy
+from jackfield.model.policy import READY, Policy
 from jackfield.model.taint import (
     GUARDED,
     KEY,
@@ -38,27 +39,52 @@ def stray(view: View, name: str) -> tuple[DropTaint, ...]:
     return (replace(_drop(rule, "the resource that it was written for is gone"), ask=name),)
 
 
+def users(view: View, resource: ComposableResource) -> tuple[ResourceClaim, ...]:
+    """Return the claims that have the device under its driver's name, where our record does not protect them.
+
+    What an order brought that was never answered nobody knows. It may be any device there that is in nobody's books,
+    and that a claim was given since.
+    """
+    names = room.drivers_names(view, resource)
+    known = tuple(claim for name in names for claim in view.claims_holding(name))
+    if resource.device is None or resource.status.device_id:
+        return known
+    since = seconds(resource.metadata.creation_timestamp)
+    there = view.claims_at(resource.device.driver, resource.node)
+    return (*known, *(one for one in there if _given_at(one) >= since and _unbooked(view, one)))
+
+
+def _given_at(claim: ResourceClaim) -> Seconds:
+    given = claim.status.allocation
+    return seconds(given.allocation_timestamp) if given is not None else NEVER
+
+
+def _unbooked(view: View, claim: ResourceClaim) -> bool:
+    """Whether a claim has a device of a driver's that belongs to no resource of ours."""
+    theirs = (one.id for one in claim.results if READY not in one.binding_conditions)
+    return any(view.resource_behind(one) is None for one in theirs)
+
+
 def unguarded(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> Plan | None:
     """Return what must come before a vendor's device is detached; None when it may be."""
-    offered = room.offered(view, resource)
-    if not policy.taint_rules or not offered:
+    meant = _meant(view, resource)
+    if not policy.taint_rules or meant is None:
         return None
     rule = view.taint_rule(naming.taint(resource.metadata.name))
     if rule is None:
         put = PutTaint(
             phase=Phase.DETACHED,
             resource=resource.metadata.name,
-            rule=_rule(resource, offered[0], now),
-            because=f"{offered[0]} must not be given away while it is detached",
+            rule=_rule(resource, meant, now),
+            because=f"{_spelt(meant)} must not be given away while it is detached",
         )
         return Plan((put,))
     strays = stray(view, resource.metadata.name)
     if strays:
         return Plan(strays)
-    selector = rule.spec.device_selector
-    if selector is not None and not selector.matches(offered[0]):
+    if rule.spec.device_selector is not None and not rule.spec.device_selector.covers(meant):
         # Of a version that did not note whose it is: an earlier resource's, whose device was offered elsewhere.
-        return Plan((_drop(rule, f"it is not what keeps {offered[0]} from being given away"),))
+        return Plan((_drop(rule, f"it is not what keeps {_spelt(meant)} from being given away"),))
     # By the API's clock, by that of whoever wrote it, and since we know of it, whichever is latest: to a process whose
     # clock is ahead of the others' a fresh taint would look old.
     theirs = Time(rule.metadata.annotations.get(TAINTED, ""))
@@ -131,8 +157,29 @@ def _wait(resource: ComposableResource, reason: str, what: str) -> Waiting:
     return Waiting(f"resource/{resource.metadata.name}", reason, what)
 
 
-def _rule(resource: ComposableResource, device: DeviceID, now: Seconds) -> DeviceTaintRule:
-    selector = DeviceTaintSelector(device.driver, device.pool, device.device)
+def _meant(view: View, resource: ComposableResource) -> DeviceTaintSelector | None:
+    """Return what may be given away of what is to leave; None for nothing.
+
+    What an order brought that was never answered may be anything that the driver offers there, so all of it is kept for
+    the moment that the order takes to be closed. But not while it cannot be: somebody may have the device already.
+    """
+    names = room.offered(view, resource)
+    if names:
+        return DeviceTaintSelector(names[0].driver, names[0].pool, names[0].device)
+    if resource.device is None or resource.status.device_id or users(view, resource):
+        return None
+    driver, pool = (
+        resource.device.driver,
+        resource.node,
+    )  # by custom a driver on a node calls its pool as the node
+    return DeviceTaintSelector(driver, pool) if view.slices(driver, pool) else None
+
+
+def _spelt(selector: DeviceTaintSelector) -> str:
+    return f"{selector.driver}/{selector.pool}/{selector.device or '*'}"
+
+
+def _rule(resource: ComposableResource, selector: DeviceTaintSelector, now: Seconds) -> DeviceTaintRule:
     taint = DeviceTaint(KEY, resource.status.device_id, "NoSchedule")
     return DeviceTaintRule(
         metadata=ObjectMeta(

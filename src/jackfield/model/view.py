@@ -146,6 +146,9 @@ class View(Protocol):
     def published(self, uuid: str) -> tuple[DeviceID, ...]:
         """Devices that drivers on nodes publish with this uuid; ours are not among them."""
 
+    def claims_at(self, driver: str, node: NodeName) -> tuple[ResourceClaim, ...]:
+        """Claims that have devices of another driver on the node, by its own names for them."""
+
     def unshown(self, driver: str, node: NodeName) -> tuple[DeviceID, ...]:
         """Devices that claims have on the node by the driver's own names, and that no slice shows."""
 
