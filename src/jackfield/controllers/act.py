@@ -13,6 +13,7 @@ from jackfield.controllers.asking import (
     delete,
     need_current,
     need_guarding,
+    need_owner,
     need_taint,
     need_unclaimed,
     shown,
@@ -135,6 +136,8 @@ async def act(action: AnyAction, hands: Hands) -> None:  # noqa: C901, PLR0912, 
         case PutResource(resource=new):
             if action.ask:  # rules 1 and 21: nobody else may have its device
                 await need_current(hands, ComposableResource, new.node)
+            if hands.store.had(new):  # it may have gone with its owner, of whose end we have not heard
+                await need_owner(hands, new)
             know(hands, await cluster.create(new))
         case PutTaint(rule=new):
             await need_guarding(hands, new, action.resource, there=True)

@@ -8,7 +8,7 @@ from contextlib import aclosing
 
 from jackfield.controllers.writing import Hands
 from jackfield.model.claim import ResourceClaim
-from jackfield.model.composition import ComposableResource
+from jackfield.model.composition import ComposabilityRequest, ComposableResource
 from jackfield.model.fabric import Order
 from jackfield.model.meta import Object
 from jackfield.model.names import NodeName, Version
@@ -40,6 +40,19 @@ async def need_current(
         hands.told(hands.store.put(one))
     if hands.store.changed(kind, node) > decided:
         raise Conflict(f"a {kind.__name__} on {node} had changed")
+
+
+async def need_owner(hands: Hands, new: ComposableResource) -> None:
+    """See that the request is there that a resource is to belong to. Raises Conflict if it is gone, or is another."""
+    known = hands.store.request(new.request)
+    found: Object | None = None
+    selection = Selection(fields={"metadata.name": new.request})
+    async for found in shown(hands.world.cluster, ComposabilityRequest, selection):
+        hands.told(hands.store.put(found))
+    if found is None and known is not None:
+        hands.told(hands.store.remove(known))
+    if found is None or all(one.uid != found.uid for one in new.metadata.owner_references):
+        raise Conflict(f"request {new.request} is {'another' if found else 'gone'}")
 
 
 async def need_taint(hands: Hands, name: str) -> None:

@@ -6,7 +6,7 @@ know what they decide.
 """
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
@@ -50,6 +50,7 @@ from jackfield.ports import Change, Changed, Deleted, Synced
 
 T = TypeVar("T", bound=Object)
 
+NO_GRAVE: Final[tuple[int, frozenset[Uid]]] = -1, frozenset()
 GRAVES_MAX = 10_000
 """How many ends are remembered."""
 
@@ -72,7 +73,7 @@ class Store:
         self._left: dict[tuple[FabricName, PhysicalID], Seconds] = {}
         self._supply = Supply(self.policy)
         self._objects: dict[type[Object], dict[Key, Object]] = {}
-        self._gone: dict[tuple[type[Object], Key], int] = {}
+        self._gone: dict[tuple[type[Object], Key], tuple[int, frozenset[Uid]]] = {}
         self._by = Indexes(self.policy)
         self._facts: dict[NodeName, Facts] = {}
         self._doubted: dict[FabricName, bool] = {}
@@ -123,7 +124,7 @@ class Store:
         version = _version(new)
         if old is not None and version <= _version(old):
             return ()
-        if version <= self._gone.get((kind, key), -1):
+        if version <= self._gone.get((kind, key), NO_GRAVE)[0]:
             return ()
         known[key] = new
         return self._reindex(old, new)
@@ -450,7 +451,13 @@ class Store:
         """Remember for a while that it is gone: events from before may still be on their way."""
         if len(self._gone) >= GRAVES_MAX:
             del self._gone[next(iter(self._gone))]
-        self._gone[type(gone), gone.key] = _version(gone)
+        owners = frozenset(one.uid for one in gone.metadata.owner_references)
+        self._gone[type(gone), gone.key] = _version(gone), owners
+
+    def had(self, new: Object) -> bool:
+        """Return whether an object of this name has gone that had an owner of this one's, not long ago."""
+        _, owners = self._gone.get((type(new), new.key), NO_GRAVE)
+        return any(one.uid in owners for one in new.metadata.owner_references)
 
     def _touch(self, device: DeviceID) -> FabricName | None:
         resource = self._by.resource_of.first(device)

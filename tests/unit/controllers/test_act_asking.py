@@ -4,9 +4,15 @@ import pytest
 from msgspec.structs import replace
 
 from jackfield.controllers.act import act
-from jackfield.model.composition import FINALIZER, ComposableResource, ResourceState
+from jackfield.model.composition import (
+    FINALIZER,
+    MANAGED_BY,
+    ComposabilityRequest,
+    ComposableResource,
+    ResourceState,
+)
 from jackfield.model.device import DeviceTaint
-from jackfield.model.meta import Object, ObjectMeta
+from jackfield.model.meta import Object, ObjectMeta, OwnerReference
 from jackfield.model.names import NodeName, OrderID, Uid
 from jackfield.model.node import Node
 from jackfield.model.plan import (
@@ -49,6 +55,35 @@ def test_nothing_is_put_into_the_books_by_who_does_not_know_what_is_in_them() ->
         assert bench.store.resource(other.metadata.name) == other
         await bench.act(found)
         assert (await bench.resource()).device == DEVICE
+
+    play(scene)
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["it is gone", "there is another of its name"])
+def test_what_went_with_its_request_is_not_made_again_for_it(*, again: bool) -> None:
+    """Who has not heard of a request's end would make its resources as fast as Kubernetes deletes them."""
+
+    async def scene(bench: Bench) -> None:
+        wish = await bench.put(b.request(1))
+        owner = OwnerReference("v1", "ComposabilityRequest", wish.metadata.name, wish.uid)
+        mine = {MANAGED_BY: wish.metadata.name}
+        meta = ObjectMeta(name=CR, labels=mine, owner_references=(owner,))
+        make = PutResource(
+            phase=P, because=WHY, resource=ComposableResource(metadata=meta, spec=b.resource().spec)
+        )
+        for _ in range(2):  # while its request is there, it may have been given back and be wanted again
+            await bench.act(make)
+            made = await bench.resource()
+            await bench.client.delete(ComposableResource, made.key, version(made))
+            bench.store.remove(made)
+        await bench.client.delete(ComposabilityRequest, wish.key, version(wish))
+        if again:
+            await bench.put(b.request(1))
+            bench.store.put(wish)
+        with pytest.raises(Conflict, match="another" if again else "gone"):
+            await bench.act(make)
+        known = bench.store.request(wish.metadata.name)
+        assert (known is not None and known.uid != wish.uid) if again else known is None
 
     play(scene)
 
