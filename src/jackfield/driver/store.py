@@ -126,6 +126,11 @@ class PreparedStore:
         record = self._look().records.get(uid)
         return record.entry if record is not None else None
 
+    def remembered(self, uid: Uid) -> Entry | None:
+        """Return what was prepared for the claim when this was last looked at, or written by us."""
+        record = self._known.records.get(uid)
+        return record.entry if record is not None else None
+
     def put(self, entry: Entry) -> tuple[tuple[str, ...], ...]:
         """Write it down, and give each device away: returns the names by which a runtime knows each one held.
 

@@ -85,6 +85,7 @@ class NodeHost:
         self._seen: tuple[Seen, ...] = ()
         self._written: tuple[Entry, ...] = ()
         self._prepared: tuple[Prepared, ...] = ()
+        self._told = store.revision
         self.look()
 
     # --- eyes
@@ -201,14 +202,14 @@ class NodeHost:
 
     async def write(self, prepared: Prepared | None, uid: Uid) -> None:
         """Put one device of the claim into checkpoint and CDI folder, or remove all of the claim. Raises Retry."""
-        revision = self._store.revision
         if prepared is None:
             await self.writer.remove(uid)
         else:
             before, held = self._store.get(uid), self._held(prepared)
             others = (one for one in (before.held if before else ()) if _key(one) != _key(held))
             await self.writer.put(Entry(uid, prepared.claim, (*others, held), prepared.pod_claim_name))
-        if self._store.revision != revision:
+        if self._store.revision != self._told:  # else whoever shared the write has told of it
+            self._told = self._store.revision
             self._tell()
 
     def _held(self, prepared: Prepared) -> Held:

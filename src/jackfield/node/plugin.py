@@ -99,7 +99,7 @@ class Preparing:
         error = await self._timed("prepare", lambda: self._plugin.prepare(claim.key, claim.uid))
         if error:
             return Answer(error=error)
-        entry = self._store.get(claim.uid)
+        entry = self._store.remembered(claim.uid)  # has just been looked at, or written
         if entry is None:
             return Answer()
         # Of what was prepared before, files may be missing that somebody removed.

@@ -330,6 +330,19 @@ def test_two_devices_of_a_claim_are_one_entry(tmp_path: Path) -> None:
     play(tmp_path, scene)
 
 
+def test_whoever_listens_hears_once_of_all_that_is_written_together(tmp_path: Path) -> None:
+    async def scene(site: Site) -> None:
+        heard: list[int] = []
+        site.host.listen(lambda: heard.append(len(site.host.prepared())))
+        claims = [replace(FOR_CLAIM, uid=Uid(f"u-{number}")) for number in (1, 2, 3)]
+        await asyncio.gather(*(site.host.write(one, one.uid) for one in claims))
+        await asyncio.gather(*(site.host.write(None, one.uid) for one in claims))
+        await site.host.write(None, Uid("u-1"))
+        assert heard == [3, 0]
+
+    play(tmp_path, scene)
+
+
 def test_a_device_that_has_just_gone_is_not_prepared(tmp_path: Path) -> None:
     async def scene(site: Site) -> None:
         site.machine.pull(ADDRESS)
