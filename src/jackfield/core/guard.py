@@ -158,21 +158,23 @@ def _wait(resource: ComposableResource, reason: str, what: str) -> Waiting:
 
 
 def _meant(view: View, resource: ComposableResource) -> DeviceTaintSelector | None:
-    """Return what may be given away of what is to leave; None for nothing.
+    """Return what must not be given away while the device leaves; None if nothing can be.
 
-    What an order brought that was never answered may be anything that the driver offers there, so all of it is kept for
-    the moment that the order takes to be closed. But not while it cannot be: somebody may have the device already.
+    A device that its driver does not offer may be offered at any moment: it has just come, or the driver has. Its name
+    is not known before, so all that the driver offers there is kept for as long as that takes. But not while the
+    device cannot leave anyway, since somebody may have it already.
     """
     names = room.offered(view, resource)
     if names:
         return DeviceTaintSelector(names[0].driver, names[0].pool, names[0].device)
-    if resource.device is None or resource.status.device_id or users(view, resource):
+    never = (
+        bool(resource.status.error) and not resource.status.cdi_device_id
+    )  # its manager said that it failed
+    away = never or view.node(resource.node) is None or resource.spec.force_detach or bool(resource.foreign)
+    if resource.device is None or away or users(view, resource):
         return None
-    driver, pool = (
-        resource.device.driver,
-        resource.node,
-    )  # by custom a driver on a node calls its pool as the node
-    return DeviceTaintSelector(driver, pool) if view.slices(driver, pool) else None
+    # By custom a driver on a node calls its pool as the node.
+    return DeviceTaintSelector(resource.device.driver, resource.node)
 
 
 def _spelt(selector: DeviceTaintSelector) -> str:

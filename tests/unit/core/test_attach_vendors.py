@@ -230,13 +230,30 @@ ROWS = {
             b.vendor_slice("GPU-7", on="n2"),
             b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7"),
         ),
+        do=("PutTaint taint/a100-1.rack-a-taint",),
+        policy=vendors(),
+    ),
+    "a vendor's device that its driver shows no more, and may show again": Row(
+        (NODE, b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7")),
+        do=("PutTaint taint/a100-1.rack-a-taint",),
+        policy=vendors(),
+    ),
+    "a vendor's device that its driver shows no more, kept for long enough": Row(
+        (NODE, TAINTED, b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7")),
         do=("Detach 1 at n1 resource/a100-1.rack-a",),
         wait=("Detaching",),
         again_at=AGAIN,
         policy=vendors(),
     ),
-    "a vendor's device that its driver shows no more": Row(
-        (NODE, b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7")),
+    "a vendor's device that could not be attached": Row(
+        (NODE, b.resource(HANDED, state=ResourceState.DETACHING, error="it does not answer")),
+        do=("Detach 1 at n1 resource/a100-1.rack-a",),
+        wait=("Detaching",),
+        again_at=AGAIN,
+        policy=vendors(),
+    ),
+    "a vendor's device on a node that is gone": Row(
+        (b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7"),),
         do=("Detach 1 at n1 resource/a100-1.rack-a",),
         wait=("Detaching",),
         again_at=AGAIN,
@@ -305,7 +322,7 @@ OURS = b.resource(state=ResourceState.DETACHING, physical="1", conditions=(Condi
     ("there", "policy", "asked"),
     [
         pytest.param(
-            (LEAVING,), vendors(), True, id="a vendor's: claims that we have not heard of may have it"
+            (LEAVING, TAINTED), vendors(), True, id="a vendor's: claims that we have not heard of may have it"
         ),
         pytest.param((OURS,), b.policy(), False, id="ours: its plugin has said that nobody has it"),
         pytest.param(
@@ -317,7 +334,7 @@ OURS = b.resource(state=ResourceState.DETACHING, physical="1", conditions=(Condi
     ],
 )
 def test_the_api_is_asked_who_has_a_vendors_device_before_it_is_detached(
-    there: tuple[ComposableResource, ...], policy: Policy, *, asked: bool
+    there: tuple[Object, ...], policy: Policy, *, asked: bool
 ) -> None:
     plan = attach.decide(view(Row((NODE, *there), policy=policy)), CR, policy, b.NOW)
     assert [(type(one), getattr(one, "ask", None)) for one in plan.actions] == [(Detach, asked)]

@@ -45,7 +45,7 @@ ROWS = {
     "kept is only one of them, by an earlier version": Row(
         (NODE, OFFERS, NARROWLY, UNANSWERED), do=("DropTaint taint/a100-1.rack-a-taint",), policy=vendors()
     ),
-    "the driver offers nothing there": LEAVES._replace(
+    "the driver offers nothing there yet": GUARDED._replace(
         there=(NODE, b.vendor_slice("GPU-9", on="n2"), UNANSWERED)
     ),
 }

@@ -31,15 +31,17 @@ ROWS = {
     "the device is still shown where it came from": STAYS._replace(
         there=(NODE, b.vendor_slice("GPU-7", on="n2"), TAINTED, HAS, LEAVING)
     ),
-    "the claim has another device": LEAVES._replace(there=(NODE, b.vendor_slice("GPU-8"), HAS, LEAVING)),
+    "the claim has another device": LEAVES._replace(
+        there=(NODE, TAINTED, b.vendor_slice("GPU-8"), HAS, LEAVING)
+    ),
     "the claim is on another node": LEAVES._replace(
-        there=(NODE, b.claim("c", devices=(f"{VENDOR}/n2/gpu-0",), on="n2", waits=()), LEAVING)
+        there=(NODE, TAINTED, b.claim("c", devices=(f"{VENDOR}/n2/gpu-0",), on="n2", waits=()), LEAVING)
     ),
     "the claim has another driver's device": LEAVES._replace(
-        there=(NODE, b.claim("c", devices=("nic.example.com/n1/gpu-0",), waits=()), LEAVING)
+        there=(NODE, TAINTED, b.claim("c", devices=("nic.example.com/n1/gpu-0",), waits=()), LEAVING)
     ),
     "the claim only looks": LEAVES._replace(
-        there=(NODE, b.claim("c", devices=(f"{VENDOR}/n1/gpu-0",), waits=(), admin=True), LEAVING)
+        there=(NODE, TAINTED, b.claim("c", devices=(f"{VENDOR}/n1/gpu-0",), waits=(), admin=True), LEAVING)
     ),
     "it is pulled by force": LEAVES._replace(
         there=(NODE, HAS, b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7", force=True))
