@@ -91,7 +91,7 @@ MUTANTS = (
     Mutant(
         "forget-while-held",
         "core/scale.py",
-        "    if resource.holder and not _node_gone(view, resource.node):\n        return Plan()\n",
+        "    if resource.holder and not room.node_gone(view, resource.node):\n        return Plan()\n",
         "",
         "V10, rule 12: a record is forgotten while its device is held",
     ),
@@ -112,8 +112,8 @@ MUTANTS = (
     Mutant(
         "never-clear",
         "core/leftover.py",
-        "    return Plan((clear,))",
-        "    return Plan() if clear else Plan()",
+        '    return Plan((_clear(claim, "it is allocated, reserved for nobody, and no pod waits for it"),))',
+        "    return Plan()",
         "V12, rule 17: nobody takes the allocation off a claim that is left over",
     ),
     Mutant(
@@ -169,10 +169,9 @@ MUTANTS = (
     ),
     Mutant(
         "node-never-gone",
-        "core/attach.py",
-        "def _node_gone(view: View, node: NodeName) -> bool:\n"
+        "core/room.py",
         "    return view.node(node) is None and not view.pods_on(node)",
-        "def _node_gone(view: View, node: NodeName) -> bool:\n    return not node and not view.pods_on(node)",
+        "    return not node and not view.pods_on(node)",
         "V19, rule 16: a device waits for the plugin of a node that was deleted",
     ),
     # --- more of the protocol
@@ -244,8 +243,8 @@ MUTANTS = (
     Mutant(
         "holder-stays",
         "core/prepare.py",
-        "    return Plan(tuple(_let_go(one, key) for one in held))",
-        "    return Plan(tuple(_let_go(one, key) for one in held[:0]))",
+        "    return Plan(tuple(_let_go(one, key) for one in held if one.node == key.node))",
+        "    return Plan(tuple(_let_go(one, key) for one in held[:0] if one.node == key.node))",
         "rule 11: the holder is not cleared after unprepare",
     ),
     Mutant(

@@ -19,7 +19,7 @@ from jackfield.model.composition import (
 )
 from jackfield.model.fabric import Order
 from jackfield.model.meta import holds
-from jackfield.model.names import FabricName, Key, NodeName, PhysicalID, Seconds, seconds
+from jackfield.model.names import FabricName, Key, PhysicalID, Seconds, seconds
 from jackfield.model.node import Node
 from jackfield.model.plan import (
     AnyAction,
@@ -358,7 +358,7 @@ def _stay(view: View, resource: ComposableResource) -> Plan:
         users = () if _binds(resource) else guard.users(view, resource)
         if users:
             return Plan(waiting=(_wait(resource, "Claimed", f"claim {users[0].key} to give it up"),))
-    if _binds(resource) and not _node_gone(view, resource.node):
+    if _binds(resource) and not room.node_gone(view, resource.node):
         # Its plugin sees the same, and says `Detaching` and `Released` in one write.
         return Plan(waiting=(_wait(resource, "Released", f"the plugin on {resource.node} to release it"),))
     reason = "force_detach was asked for" if resource.spec.force_detach else "nobody holds it"
@@ -413,16 +413,12 @@ def _end(view: View, resource: ComposableResource, policy: Policy, now: Seconds)
 
 def _not_released(view: View, resource: ComposableResource) -> str:
     """Return who has not let go yet; empty when the fabric may be asked."""
-    if holds(resource.status.conditions, RELEASED) or _node_gone(view, resource.node):
+    if holds(resource.status.conditions, RELEASED) or room.node_gone(view, resource.node):
         return ""
     if _binds(resource):
         return f"the plugin on {resource.node} to release it"
     users = guard.users(view, resource)
     return f"claim {users[0].key} to give it up" if users and not resource.spec.force_detach else ""
-
-
-def _node_gone(view: View, node: NodeName) -> bool:
-    return view.node(node) is None and not view.pods_on(node)
 
 
 # --- small things

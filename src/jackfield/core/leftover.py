@@ -6,11 +6,12 @@ Knows when a claim is left over; one that a pod may still use is not. Must not k
 
 from typing import Final
 
-from jackfield.core import naming
+from jackfield.core import naming, room
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import ComposableResource, Record
 from jackfield.model.meta import condition, holds
-from jackfield.model.names import LONG_AGO, Key, Seconds, seconds
+from jackfield.model.names import LONG_AGO, Key, NodeName, Seconds, seconds
+from jackfield.model.node import Node
 from jackfield.model.plan import ClearClaim, Phase, Plan, Waiting
 from jackfield.model.pod import Pod
 from jackfield.model.policy import FAILED, READY, RESCHEDULE, Policy
@@ -28,7 +29,8 @@ def decide(view: View, key: Key, policy: Policy, now: Seconds) -> Plan:
     if claim.status.reserved_for:
         return _disentangle(view, claim, now)
     resources = (view.resource_of(result.id) for result in claim.results)
-    if any(one is not None and one.holder == claim.uid for one in resources):
+    held = [one for one in resources if one is not None and one.holder == claim.uid]
+    if not all(room.node_gone(view, one.node) for one in held):
         return Plan(waiting=(Waiting(f"claim/{key}", "Held", "its device to be unprepared"),))
     pods = view.pods_using(key)
     if pods:
@@ -38,7 +40,6 @@ def decide(view: View, key: Key, policy: Policy, now: Seconds) -> Plan:
 
 def wakes(view: View, policy: Policy, delta: Delta) -> tuple[Key, ...]:
     """Return the claims that a change is about."""
-    del view
     match delta:
         case ObjectChanged(new=ResourceClaim() as claim):
             left = not claim.status.reserved_for or _is_entangled(claim)
@@ -46,11 +47,22 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[Key, ...]:
         case ObjectChanged(old=Pod() as pod, new=new):
             if isinstance(new, Pod) and not new.finished:
                 return ()
-            return tuple(Key(pod.metadata.namespace, name) for name in pod.claim_names if name)
+            own = (Key(pod.metadata.namespace, name) for name in pod.claim_names if name)
+            return tuple(dict.fromkeys((*own, *_held_on(view, pod.spec.node_name))))
+        case ObjectChanged(old=Node() as node, new=None):
+            return _held_on(view, node.name)
         case ObjectChanged(old=ComposableResource(record=Record(claim=claim_key), holder=holder)) if holder:
             return (claim_key,)  # it may have been unprepared
         case _:
             return ()
+
+
+def _held_on(view: View, node: NodeName) -> tuple[Key, ...]:
+    """Return the claims that hold something on a node that is gone: nobody will unprepare it (rule 16)."""
+    if not room.node_gone(view, node):
+        return ()
+    held = (one.record for one in view.resources_on(node) if one.holder)
+    return tuple(record.claim for record in held if record is not None)
 
 
 def _clear(claim: ResourceClaim, because: str) -> ClearClaim:

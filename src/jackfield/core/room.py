@@ -174,6 +174,11 @@ def busy(view: View, resource: ComposableResource) -> bool:
     return bool(holders(view, resource))
 
 
+def node_gone(view: View, node: NodeName) -> bool:
+    """A deleted node with no pod bound to it stands for an empty holder and `Released` (rule 16); NotReady does not."""
+    return view.node(node) is None and not view.pods_on(node)
+
+
 def holders(view: View, resource: ComposableResource) -> tuple[ResourceClaim, ...]:
     """Return the claims that hold the resource's device, under our name for it or the vendor's."""
     names = names_of(view, resource)

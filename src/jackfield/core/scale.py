@@ -41,6 +41,7 @@ from jackfield.model.plan import (
     SetCondition,
     Waiting,
 )
+from jackfield.model.pod import Pod
 from jackfield.model.policy import READY, RESCHEDULE, DeviceModel, Policy
 from jackfield.model.slice import ResourceSlice
 from jackfield.model.view import Delta, ObjectChanged, View
@@ -84,6 +85,10 @@ def _also(view: View, policy: Policy, one: object) -> Iterable[NodeName]:
             return (*nodes, *_astray(view, policy, one), *idle)
         case ResourceSlice():
             return (one.spec.node_name,)
+        case Pod() if view.node(one.spec.node_name) is None:
+            return (
+                one.spec.node_name,
+            )  # the last on a node that was deleted: what was held there is not (rule 16)
         case _:
             return ()
 
@@ -284,7 +289,7 @@ def _forget(view: View, resource: ComposableResource, now: Seconds, policy: Poli
         return Plan()
     if not model.binds:
         return _forget_handover(view, resource, now, policy)
-    if resource.holder and not _node_gone(view, resource.node):
+    if resource.holder and not room.node_gone(view, resource.node):
         return Plan()
     if any(one.uid == record.uid for one in room.holders(view, resource)):
         return Plan()
@@ -327,11 +332,6 @@ def _forgetting(resource: ComposableResource, record: Record, now: Seconds, beca
         at=now,
         because=because,
     )
-
-
-def _node_gone(view: View, node: NodeName) -> bool:
-    """A deleted node to which no pod is bound stands for an empty holder (rule 16); NotReady does not."""
-    return view.node(node) is None and not view.pods_on(node)
 
 
 # --- the size of a request

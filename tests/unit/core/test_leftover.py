@@ -15,6 +15,7 @@ from unit.core.plans import reasons, steps, words
 KEY = Key("default", "c")
 LEFT = b.claim("c", uid="u")
 RECORD = Record(KEY, Uid("u"), Version("1"))
+N1 = b.node("n1")
 CLEAR = ("ClearClaim claim/default/c",)
 
 ROWS: dict[str, tuple[tuple[Object, ...], tuple[str, ...], str]] = {
@@ -27,12 +28,33 @@ ROWS: dict[str, tuple[tuple[Object, ...], tuple[str, ...], str]] = {
     "another's pod does not": ((LEFT, b.pod("p", "d")), CLEAR, ""),
     "another driver's device": ((b.claim("c", devices=("gpu.example.com/n1/gpu-0",)),), (), ""),
     "a device that came without our condition": ((b.claim("c", waits=()),), (), ""),
-    "its device is held for it": ((LEFT, b.resource(holder="u")), (), "Held"),
-    "held for it on another node": ((LEFT, b.resource(holder="u", on="n2")), (), "Held"),
+    "its device is held for it": ((LEFT, N1, b.resource(holder="u")), (), "Held"),
+    "held for it on another node": ((LEFT, b.node("n2"), b.resource(holder="u", on="n2")), (), "Held"),
+    "held on a node that is not ready": (
+        (LEFT, b.node("n1", ready="False"), b.resource(holder="u")),
+        (),
+        "Held",
+    ),
+    "held on a node that is gone (rule 16)": ((LEFT, b.resource(holder="u")), CLEAR, ""),
+    "held on a node that is gone, but a pod is bound to it": (
+        (LEFT, b.pod("q", on="n1"), b.resource(holder="u")),
+        (),
+        "Held",
+    ),
+    "one is held on a node that is gone, one on a node that is there": (
+        (
+            b.claim("c", uid="u", devices=("a100-1", "a100-2")),
+            N1,
+            b.resource("a100-1", holder="u", on="n2"),
+            b.resource("a100-2", holder="u"),
+        ),
+        (),
+        "Held",
+    ),
     "its device is held for another": ((LEFT, b.resource(holder="v")), CLEAR, ""),
     "recorded and not held": ((LEFT, b.resource(record=RECORD)), CLEAR, ""),
     "held, one of two": (
-        (b.claim("c", uid="u", devices=("a100-1", "a100-2")), b.resource("a100-2", holder="u")),
+        (b.claim("c", uid="u", devices=("a100-1", "a100-2")), N1, b.resource("a100-2", holder="u")),
         (),
         "Held",
     ),
@@ -96,7 +118,7 @@ def test_a_scheduler_that_waits_for_the_claim_has_its_time() -> None:
 def test_whoever_is_waited_for_is_named() -> None:
     plan = leftover.decide(b.world(LEFT, b.pod("p", "c")), KEY, b.policy(), b.NOW)
     assert words(plan) == "pod default/p to be scheduled"
-    plan = leftover.decide(b.world(LEFT, b.resource(holder="u")), KEY, b.policy(), b.NOW)
+    plan = leftover.decide(b.world(LEFT, N1, b.resource(holder="u")), KEY, b.policy(), b.NOW)
     assert words(plan) == "its device to be unprepared"
 
 
@@ -126,3 +148,27 @@ POD = b.pod("p", "c", "d")
 )
 def test_a_claim_is_looked_at_when_somebody_leaves_it(delta: Delta, woken: tuple[str, ...]) -> None:
     assert leftover.wakes(b.world(), b.policy(), delta) == tuple(Key("default", name) for name in woken)
+
+
+HELD = b.resource(record=RECORD, holder="u")
+LAST = b.pod("q", on="n1")
+
+
+@pytest.mark.parametrize(
+    ("there", "delta", "woken"),
+    [
+        ((HELD,), ObjectChanged(N1, None), ("c",)),
+        ((HELD, LAST), ObjectChanged(N1, None), ()),
+        ((HELD,), ObjectChanged(LAST, None), ("c",)),
+        ((HELD, N1), ObjectChanged(LAST, None), ()),
+        ((HELD,), ObjectChanged(b.pod("p", "c", on="n1"), None), ("c",)),
+        ((HELD,), ObjectChanged(b.pod("p", "d", on="n2"), None), ("d",)),
+        ((b.resource(record=RECORD),), ObjectChanged(N1, None), ()),
+        ((b.resource(holder="u"),), ObjectChanged(N1, None), ()),
+        ((HELD, N1), ObjectChanged(N1, N1), ()),
+    ],
+)
+def test_a_claim_is_looked_at_when_the_node_that_holds_its_device_is_gone(
+    there: tuple[Object, ...], delta: Delta, woken: tuple[str, ...]
+) -> None:
+    assert leftover.wakes(b.world(*there), b.policy(), delta) == tuple(Key("default", name) for name in woken)

@@ -34,6 +34,7 @@ from jackfield.testing.builders import (
     device,
     inventory,
     model,
+    node,
     pod,
     policy,
     request,
@@ -225,6 +226,8 @@ SPARES = policy(model("A100", spares=1))
         ((), ObjectChanged(vendor_slice("GPU-1", on="n2"), None), "n2"),
         ((), ObjectChanged(None, vendor_slice("GPU-1", on="")), ""),
         ((), ObjectChanged(None, pod("p")), ""),
+        ((node(),), ObjectChanged(pod("p", on="n1"), None), ""),
+        ((), ObjectChanged(pod("p", on="n1"), None), "n1"),
     ],
     ids=[
         "its inventory",
@@ -240,6 +243,8 @@ SPARES = policy(model("A100", spares=1))
         "a driver that withdraws",
         "not a slice of no node",
         "not a pod",
+        "not a pod on a node",
+        "a pod on a node that is gone",
     ],
 )
 def test_a_change_wakes_the_nodes_it_is_about(objects: tuple[Object, ...], delta: Delta, nodes: str) -> None:
