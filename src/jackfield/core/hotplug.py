@@ -41,8 +41,10 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[str, ...]:
     """Return the resources that a change is about."""
     del policy
     match delta:
-        case ObjectChanged(new=ComposableResource() as new):
-            return (new.metadata.name,) if view.facts(new.node) is not None else ()
+        case ObjectChanged(old=old, new=ComposableResource() as new):
+            # Most are changed by ourselves, who write a holder on what is and stays online.
+            moves = _moves(new) or (isinstance(old, ComposableResource) and _moves(old))
+            return (new.metadata.name,) if moves and view.facts(new.node) is not None else ()
         case FactsChanged(node=node):
             return tuple(one.metadata.name for one in view.resources_on(node) if _moves(one))
         case _:
@@ -50,7 +52,7 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[str, ...]:
 
 
 def _moves(resource: ComposableResource) -> bool:
-    """Whether what its node sees or has prepared makes any difference to it."""
+    """Whether there is anything that its node could do about it."""
     return resource.deleting or resource.state in (ResourceState.ATTACHING, ResourceState.DETACHING)
 
 

@@ -205,19 +205,29 @@ def test_a_release_carries_version_device_and_force(*, force: bool) -> None:
     assert action.phase is Phase.DETACHED
 
 
+COMING = b.resource("a100-7", state=ATTACHING)
+
+
 @pytest.mark.parametrize(
     ("delta", "woken"),
     [
-        (ObjectChanged(None, b.resource("a100-7")), ("a100-7.rack-a",)),
-        (ObjectChanged(None, b.resource("a100-7", on="n2")), ()),
-        (ObjectChanged(b.resource("a100-7"), None), ()),
+        (ObjectChanged(None, COMING), ("a100-7.rack-a",)),
+        (ObjectChanged(None, b.resource("a100-7", state=DETACHING)), ("a100-7.rack-a",)),
+        (ObjectChanged(None, b.resource("a100-7", deleted=b.NOW)), ("a100-7.rack-a",)),
+        (ObjectChanged(COMING, b.resource("a100-7")), ("a100-7.rack-a",)),
+        (ObjectChanged(None, b.resource("a100-7")), ()),
+        (ObjectChanged(b.resource("a100-7"), b.resource("a100-7", holder="u-1")), ()),
+        (ObjectChanged(None, b.resource("a100-7", on="n2", state=ATTACHING)), ()),
+        (ObjectChanged(COMING, None), ()),
         (ObjectChanged(None, b.node()), ()),
         (FactsChanged(b.NODE), ("a100-2.rack-a", "a100-3.rack-a", "a100-4.rack-a")),
         (FactsChanged(NodeName("n2")), ()),
         (InventoryChanged(b.FABRIC, (b.NODE,), ()), ()),
     ],
 )
-def test_a_node_is_woken_by_what_it_sees_and_by_its_resources(delta: Delta, woken: tuple[str, ...]) -> None:
+def test_a_node_is_woken_by_what_it_sees_and_by_resources_that_come_or_go(
+    delta: Delta, woken: tuple[str, ...]
+) -> None:
     there = (
         b.resource(),  # online and wanted: whatever its node sees makes no difference to it
         b.resource("a100-2", state=ATTACHING),
