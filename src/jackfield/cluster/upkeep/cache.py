@@ -47,10 +47,12 @@ class Cache:
         old = objects.get(key)
         if old is not None and _version(old) >= _version(new):
             return False
-        if old is not None:
+        places = self._places(new)
+        if old is not None and self._places(old) != places:
             self._unfile(old)
+            old = None
         objects[key] = new
-        for place in self._places(new):
+        for place in places if old is None else ():
             self._filed.setdefault(place, {})[key] = None
         return True
 

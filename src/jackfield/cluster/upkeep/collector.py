@@ -4,7 +4,7 @@ Knows owner references, and the two finalizers by which an owner waits until its
 it. Must not know what any kind is for.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Final
 
 import msgspec
@@ -44,6 +44,11 @@ def waits(owner: Object) -> bool:
     return owner.deleting and any(one in (FOREGROUND, ORPHAN) for one in owner.metadata.finalizers)
 
 
+def _ties(one: Object) -> Hashable:
+    """All about an object that bears on whether it, its owners or its dependents may stay."""
+    return one.uid, one.metadata.owner_references, one.metadata.finalizers, one.deleting
+
+
 class Collector:
     """Deletes objects whose owners are all gone, and takes owners that are gone off the others."""
 
@@ -80,6 +85,8 @@ class Collector:
         if old is not None and old.uid != new.uid:
             self._forget(old)
         self._seen.put(new)
+        if old is not None and _ties(old) == _ties(new):
+            return  # most changes are about something else
         self._places[new.uid] = place
         if new.metadata.owner_references or waits(new):
             self._rounds.mark(place)
