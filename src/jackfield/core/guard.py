@@ -82,9 +82,10 @@ def unguarded(view: View, resource: ComposableResource, policy: Policy, now: Sec
     strays = stray(view, resource.metadata.name)
     if strays:
         return Plan(strays)
-    if rule.spec.device_selector is not None and not rule.spec.device_selector.covers(meant):
+    selector, offered = rule.spec.device_selector, room.offered(view, resource)
+    if selector is not None and offered and not selector.matches(offered[0]):
         # Of a version that did not note whose it is: an earlier resource's, whose device was offered elsewhere.
-        return Plan((_drop(rule, f"it is not what keeps {_spelt(meant)} from being given away"),))
+        return Plan((_drop(rule, f"it is not what keeps {offered[0]} from being given away"),))
     # By the API's clock, by that of whoever wrote it, and since we know of it, whichever is latest: to a process whose
     # clock is ahead of the others' a fresh taint would look old.
     theirs = Time(rule.metadata.annotations.get(TAINTED, ""))

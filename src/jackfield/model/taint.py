@@ -31,11 +31,6 @@ class DeviceTaintSelector(Wire, frozen=True, gc=False):
         named = ((self.driver, device.driver), (self.pool, device.pool), (self.device, device.device))
         return all(wanted is None or wanted == found for wanted, found in named)
 
-    def covers(self, other: "DeviceTaintSelector") -> bool:
-        """Return whether all are meant that the other means."""
-        fields = ((self.driver, other.driver), (self.pool, other.pool), (self.device, other.device))
-        return all(wanted is None or wanted == found for wanted, found in fields)
-
 
 class DeviceTaintRuleSpec(Wire, frozen=True, gc=False):
     """The devices and their taint."""

@@ -245,6 +245,17 @@ ROWS = {
         again_at=AGAIN,
         policy=vendors(),
     ),
+    "a vendor's device that its driver shows no more, kept by its name": Row(
+        (
+            NODE,
+            meaning(TAINTED, "n1"),
+            b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7"),
+        ),
+        do=("Detach 1 at n1 resource/a100-1.rack-a",),
+        wait=("Detaching",),
+        again_at=AGAIN,
+        policy=vendors(),
+    ),
     "a vendor's device that could not be attached": Row(
         (NODE, b.resource(HANDED, state=ResourceState.DETACHING, error="it does not answer")),
         do=("Detach 1 at n1 resource/a100-1.rack-a",),

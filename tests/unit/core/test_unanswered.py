@@ -28,9 +28,6 @@ LEAVES = Row(
 )
 OTHERS = b.resource(b.device(f"{VENDOR}/a100-fabricrack-a/a100-2"), uuid="GPU-9", physical="2")
 WIDELY = replace(TAINTED, spec=replace(TAINTED.spec, device_selector=DeviceTaintSelector(VENDOR, b.NODE)))
-NARROWLY = replace(
-    TAINTED, spec=replace(TAINTED.spec, device_selector=DeviceTaintSelector(VENDOR, b.NODE, "gpu-0"))
-)
 ROWS = {
     "the driver offers something: all of it is kept first": GUARDED._replace(
         there=(NODE, OFFERS, UNANSWERED)
@@ -41,9 +38,6 @@ ROWS = {
     "kept for long enough": LEAVES._replace(there=(NODE, OFFERS, WIDELY, UNANSWERED)),
     "kept, and a claim was given it all the same": STAYS._replace(
         there=(NODE, OFFERS, WIDELY, SINCE, UNANSWERED)
-    ),
-    "kept is only one of them, by an earlier version": Row(
-        (NODE, OFFERS, NARROWLY, UNANSWERED), do=("DropTaint taint/a100-1.rack-a-taint",), policy=vendors()
     ),
     "the driver offers nothing there yet": GUARDED._replace(
         there=(NODE, b.vendor_slice("GPU-9", on="n2"), UNANSWERED)
