@@ -74,7 +74,8 @@ def _resource(scene: Scene, one: ComposableResource) -> Said:
     request = scene.view.request(one.request)
     if request is None and not one.deleting:
         yield Checker.ORPHAN, f"belongs to request {one.request}, which does not exist"
-    elif room.node_gone(scene.view, one.node):
+    # Not by `room.node_gone`: a check that asks whom it checks sees nothing if that is wrong.
+    elif scene.view.node(one.node) is None and not scene.view.pods_on(one.node):
         yield Checker.STUCK, f"stays on {one.node}, which is no node any more (rule 16)"
     elif not room.busy(scene.view, one):
         yield from _idle(scene, one)
