@@ -212,14 +212,16 @@ def _must_be_known(view: View, resource: ComposableResource, policy: Policy, now
     """Whether an order must be answered, and its device be offered by its driver, before it is given up.
 
     A vendor's driver offers a device the moment it sees it. One that it sees after its order was given up could be
-    given to a claim and then be pulled, since nobody knew what to taint.
+    given to a claim and then be pulled, since nobody knew what to taint. But where there is no room nothing comes, and
+    what nobody wants must not wait for somebody else's end: all of the driver's is kept while its order is closed.
     """
     if _binds(resource) or resource.status.error or view.node(resource.node) is None:
         return False
     if _vanished(view, resource, policy, now):
         return False
     if not resource.status.cdi_device_id:
-        return _knows_orders(view, resource, policy)
+        unwanted = resource.deleting and _no_room(view, resource, policy) is not None
+        return _knows_orders(view, resource, policy) and not unwanted
     there = (one.since for one in view.attached(resource.node) if one.id == resource.status.cdi_device_id)
     came = max(there, default=seconds(resource.metadata.creation_timestamp))
     unseen = not view.published(resource.status.device_id)
@@ -230,15 +232,20 @@ def _obstacle(view: View, resource: ComposableResource, policy: Policy) -> Waiti
     """Return what an order must wait for before it may be sent, or sent again."""
     if _paused(resource, policy):
         return _wait(resource, "Paused", "attaching to be resumed")
-    inventory, machine = view.inventory(_fabric(resource, policy)), view.machine(resource.node)
+    inventory = view.inventory(_fabric(resource, policy))
     if inventory is None:
         return _wait(resource, "Silent", "the fabric manager to answer")
     if not inventory.traits.chooses_device and not order(resource, policy, view).device:
         # An order without a device would be filled with any.
         return _wait(resource, "Missing", _unknown(view, resource, policy))
-    if machine is not None and room.full(view, resource, machine, inventory.fabric):
-        return _wait(resource, "Room", f"one of the {machine.slots} slots of {resource.node} to be free")
-    return None
+    return _no_room(view, resource, policy)
+
+
+def _no_room(view: View, resource: ComposableResource, policy: Policy) -> Waiting | None:
+    machine = view.machine(resource.node)
+    if machine is None or not room.full(view, resource, machine, _fabric(resource, policy)):
+        return None
+    return _wait(resource, "Room", f"one of the {machine.slots} slots of {resource.node} to be free")
 
 
 def _unknown(view: View, resource: ComposableResource, policy: Policy) -> str:

@@ -7,7 +7,16 @@ from jackfield.core import attach, guard
 from jackfield.model.composition import RELEASED, ComposableResource, ResourceState
 from jackfield.model.fabric import FabricDevice
 from jackfield.model.meta import Condition, Object
-from jackfield.model.names import OrderID, PhysicalID, Seconds, Time, rfc3339, rfc3339_micro
+from jackfield.model.names import (
+    ModelName,
+    NodeName,
+    OrderID,
+    PhysicalID,
+    Seconds,
+    Time,
+    rfc3339,
+    rfc3339_micro,
+)
 from jackfield.model.plan import Detach, FreeResource, PutTaint
 from jackfield.model.policy import Policy
 from jackfield.model.taint import DeviceTaintRule, DeviceTaintSelector
@@ -104,6 +113,21 @@ ROWS = {
         do=("Attach 1 at n1 resource/a100-1.rack-a",),
         wait=("Attaching",),
         again_at=AGAIN,
+        policy=vendors(),
+    ),
+    "a vendor's order that nobody wants, where there is no room, is not": Row(
+        (NODE, b.resource(HANDED, state=ResourceState.ATTACHING, deleted=b.NOW, physical="")),
+        do=("MarkState Detaching resource/a100-1.rack-a",),
+        attached=(FabricDevice(PhysicalID("9"), ModelName("A100"), node=NodeName("n1"), ours=False),),
+        slots=1,
+        policy=vendors(),
+    ),
+    "a vendor's order that is wanted waits for room": Row(
+        (NODE, b.resource(HANDED, state=ResourceState.ATTACHING, physical="")),
+        wait=("Room",),
+        again_at=Seconds(b.NOW + 200),
+        attached=(FabricDevice(PhysicalID("9"), ModelName("A100"), node=NodeName("n1"), ours=False),),
+        slots=1,
         policy=vendors(),
     ),
     "a vendor's device that nobody wants is seen first": Row(
