@@ -71,7 +71,7 @@ def _clear(claim: ResourceClaim, because: str) -> ClearClaim:
         claim=claim.key,
         uid=claim.uid,
         version=claim.metadata.resource_version,
-        ask_pods=_is_ready(claim),
+        ask_pods=not claim.status.reserved_for and _is_ready(claim),
         because=because,
     )
 
@@ -82,17 +82,23 @@ def _disentangle(view: View, claim: ResourceClaim, now: Seconds) -> Plan:
     The scheduler takes back a claim only from a pod that is alone on it. Pods that waited for it when the scheduler was
     restarted stay on it, and none of them is ever alone. None can be bound either: the claim was never ready.
     """
-    waiting = {pod.uid for pod in view.pods_using(claim.key) if not pod.spec.node_name}
-    if not _is_entangled(claim) or any(user.uid not in waiting for user in claim.status.reserved_for):
+    if not _is_entangled(claim):
         return Plan()
     at = Seconds(_turned_down_at(claim) + ENTANGLED_SECONDS)
     if now < at:
         return Plan(again_at=at)
+    waiting = {pod.uid for pod in view.pods_using(claim.key) if not pod.spec.node_name}
+    if any(user.uid not in waiting for user in claim.status.reserved_for):
+        return Plan(
+            again_at=Seconds(now + ENTANGLED_SECONDS)
+        )  # Kubernetes takes off who is gone; we may not have heard
     return Plan((_clear(claim, "it was turned down, and the pods that share it keep each other on it"),))
 
 
 def _is_entangled(claim: ResourceClaim) -> bool:
-    return len(claim.status.reserved_for) > 1 and not _is_ready(claim) and _turned_down_at(claim) > LONG_AGO
+    waited_for = [one.id for one in claim.results if READY in one.binding_conditions]
+    never = any(not holds(claim.conditions(one), READY) for one in waited_for)
+    return len(claim.status.reserved_for) > 1 and never and _turned_down_at(claim) > LONG_AGO
 
 
 def _is_ready(claim: ResourceClaim) -> bool:

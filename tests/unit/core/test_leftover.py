@@ -1,6 +1,7 @@
 """Claims left over are cleared, and no other (rule 17)."""
 
 import pytest
+from msgspec.structs import replace
 
 from jackfield.core import leftover
 from jackfield.model.composition import Record
@@ -87,6 +88,14 @@ TANGLED = b.claim("c", uid="u", reserved=("p", "q"), told=RESCHEDULE)
 P, Q = b.pod("p", "c", uid="pods-p"), b.pod("q", "c", uid="pods-q")
 LATER = Seconds(b.NOW + leftover.ENTANGLED_SECONDS)
 
+HALF = b.claim("c", uid="u", devices=("a100-1", "a100-2"), reserved=("p", "q"), told=RESCHEDULE)
+HALF = replace(
+    HALF,
+    status=replace(
+        HALF.status, devices=(b.claim("c", ready=True).status.devices[0], *HALF.status.devices[1:])
+    ),
+)
+
 TANGLES: dict[str, tuple[tuple[Object, ...], tuple[str, ...]]] = {
     "turned down, and two pods are on it": ((TANGLED, P, Q), CLEAR),
     "failed for good": ((b.claim("c", reserved=("p", "q"), told=FAILED), P, Q), CLEAR),
@@ -95,6 +104,7 @@ TANGLES: dict[str, tuple[tuple[Object, ...], tuple[str, ...]]] = {
     "ready": ((b.claim("c", reserved=("p", "q"), ready=True), P, Q), ()),
     "one of them is bound": ((TANGLED, P, b.pod("q", "c", uid="pods-q", on="n1")), ()),
     "one of them is gone: Kubernetes takes it off": ((TANGLED, P), ()),
+    "one of its two devices has come": ((HALF, P, Q), CLEAR),
     "another driver's": (
         (b.claim("c", devices=("gpu.example.com/n1/gpu-0",), reserved=("p", "q"), told=RESCHEDULE), P, Q),
         (),
@@ -113,6 +123,11 @@ def test_a_scheduler_that_waits_for_the_claim_has_its_time() -> None:
     plan = leftover.decide(b.world(TANGLED, P, Q), KEY, b.policy(), b.NOW)
     assert not plan.actions
     assert plan.again_at == LATER
+
+
+def test_a_claim_whose_pods_are_not_all_heard_of_is_looked_at_again() -> None:
+    plan = leftover.decide(b.world(TANGLED, P), KEY, b.policy(), LATER)
+    assert plan.again_at == LATER + leftover.ENTANGLED_SECONDS
 
 
 def test_whoever_is_waited_for_is_named() -> None:
