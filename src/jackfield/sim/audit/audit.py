@@ -25,7 +25,6 @@ from jackfield.model.meta import Object, holds
 from jackfield.model.names import (
     LONG_AGO,
     NEVER,
-    DeviceID,
     FabricName,
     Key,
     NodeName,
@@ -44,6 +43,7 @@ from jackfield.model.view import Delta, ObjectChanged
 from jackfield.ports import Changed, Deleted, Prepared
 from jackfield.sim.audit import ending, forsaken
 from jackfield.sim.audit.checkers import Checker
+from jackfield.sim.audit.given_up import GivenUp
 from jackfield.sim.audit.ledger import Ledger, PodLife, Summary
 from jackfield.sim.audit.orders import Call, Line, Orders
 from jackfield.sim.host import SimHost
@@ -104,9 +104,7 @@ class Audit:
         self._abandoned: dict[Uid, None] = {}  # claims of pods that went before they had ended
         self._prepared: dict[NodeName, dict[tuple[Uid, PhysicalID], None]] = {}
         self._changed: dict[str, Seconds] = {}
-        self._given_up: dict[
-            DeviceID, tuple[NodeName, Seconds]
-        ] = {}  # where a claim had it last, and until when
+        self._given_up = GivenUp()
         self._unshown: dict[str, None] = {}  # nodes and resources whose manager forgot something
         self._by_hand: dict[str, None] = {}  # requests that somebody else wrote
         self._waits: dict[str, tuple[Seconds, Waiting]] = {}
@@ -260,15 +258,13 @@ class Audit:
         written by version, and no safety rests on a slice (rules 3 and 13).
         """
         if fault.checker in HEARSAY:
-            return ending.is_behind(self._world) or self._was_wanted_elsewhere(new)
+            return ending.is_behind(self._world) or self._was_wanted(new)
         return fault.checker is check.Checker.TAKEN_BACK and ending.is_stormy(self._world)
 
-    def _was_wanted_elsewhere(self, new: Object | None) -> bool:
-        """Whether a claim on another node had the device until a moment ago: for its sake it is returned (rule 4)."""
-        if not isinstance(new, ComposableResource) or new.device is None:
-            return False
-        node, at = self._given_up.get(new.device, (new.node, LONG_AGO))
-        return node != new.node and self._world.clock.now() < at + ending.CATCHING_UP_SECONDS
+    def _was_wanted(self, new: Object | None) -> bool:
+        """Whether a claim needed the device elsewhere, or its room, until a moment ago: for its sake it is returned."""
+        since = Seconds(self._world.clock.now() - ending.CATCHING_UP_SECONDS)
+        return isinstance(new, ComposableResource) and self._given_up.explains(new, since)
 
     def _around(self, new: Object | None) -> list[Object]:
         """What a change bears on."""
@@ -326,10 +322,7 @@ class Audit:
         ):  # that a resource goes happens to its device too: who waits for it is served next
             if isinstance(one, ComposableResource):
                 self._changed[f"device/{one.device}"] = now
-        if isinstance(old, ResourceClaim):
-            kept = [result.id for result in new.results] if isinstance(new, ResourceClaim) else []
-            left = (result.id for result in old.results if result.id not in kept)
-            self._given_up |= dict.fromkeys(left, (old.node, now))
+        self._given_up.note(old, new, now)
         if isinstance(new, ResourceClaim):
             self._changed[f"claim/{new.key}"] = now
         if isinstance(new, ComposabilityRequest) and old is None:
