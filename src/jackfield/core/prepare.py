@@ -89,8 +89,8 @@ def decide_unprepare(view: View, key: PrepareKey, policy: Policy, now: Seconds) 
             phase=Phase.RELEASED, claim=key.claim, node=key.node, uid=key.uid, because="its pod has ended"
         )
         return Plan((remove,))
-    held = view.resources_held_by(key.uid)
-    return Plan(tuple(_let_go(one, key) for one in held if one.node == key.node))
+    held = [one for one in view.resources_held_by(key.uid) if one.node == key.node]
+    return Plan(tuple(_let_go(one, key) for one in held))
 
 
 def decide_repair(view: View, node: NodeName, *, sound: bool) -> Plan:
