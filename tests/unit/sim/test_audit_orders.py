@@ -129,6 +129,16 @@ def test_an_attach_is_not_repeated_while_what_it_brought_stands_there(
     assert found == ([Checker.REPEATED_BLINDLY] if blind else [])
 
 
+@pytest.mark.parametrize(("ago", "blind"), [(-1.0, False), (1.0, False), (19.0, False), (21.0, True)])
+def test_a_manager_that_showed_what_was_long_ago_has_an_attach_repeated(ago: float, *, blind: bool) -> None:
+    orders, _ = following(NODE, WAITING)
+    assert [*orders.asked(call("attach"), line(BLIND, standing("1")))] == []
+    again = call("attach", after=AGAIN)
+    outdated = Line(BLIND, (standing("1"),), NEVER, Seconds(again.at - ago))
+    found = [checker for checker, _, _ in orders.asked(again, outdated)]
+    assert found == ([Checker.REPEATED_BLINDLY] if blind else [])
+
+
 def test_a_repeated_order_goes_by_its_first_id() -> None:
     orders, _ = following(NODE, b.resource(state=NEW))
     again = call("attach", order="uid-a100-1.rack-a/17.5")

@@ -131,8 +131,7 @@ class Audit:
                 return
             traits = manager.inventory().traits
             call = Call(by, verb, order, self._world.clock.now())
-            old = self._world.clock.now() < manager.outdated_until  # then nobody can see what stands where
-            line = Line(traits, () if old else manager.inventory().devices, self._lease(by))
+            line = Line(traits, manager.inventory().devices, self._lease(by), manager.outdated_until)
             for checker, name, what in self._orders.asked(call, line):
                 if not self._is_excused(fabric, order.device):
                     self._violated(checker, f"{name}: {what}")

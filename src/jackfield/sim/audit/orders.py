@@ -16,6 +16,7 @@ from jackfield.model.meta import holds
 from jackfield.model.names import LONG_AGO, FabricName, OrderID, Seconds
 from jackfield.model.policy import DRIVER
 from jackfield.sim.audit.checkers import Checker
+from jackfield.sim.audit.ending import CATCHING_UP_SECONDS
 from jackfield.sim.pool import Movement
 
 Said = Iterator[tuple[Checker, str, str]]
@@ -39,6 +40,8 @@ class Line(msgspec.Struct, frozen=True):
     """What the manager would show at this moment."""
     lease: Seconds
     """When the sender's lease runs out."""
+    outdated_until: Seconds = LONG_AGO
+    """Until when the manager shows what there was a while ago."""
 
 
 class Orders:
@@ -126,6 +129,8 @@ class Orders:
         """What an attach has brought fills the slot, and the attach is not repeated (rule 19)."""
         if call.verb != "attach" or (resource.uid, "attach") not in self._sent:
             return
+        if call.at < line.outdated_until + CATCHING_UP_SECONDS:
+            return  # when that was decided nobody could see what stands where
         fabric, settled = call.order.fabric, call.at - line.traits.call_timeout
         unclaimed = [
             one.id
