@@ -111,6 +111,7 @@ class Audit:
         self._began = world.clock.now()
         self._fair_since = self._began
         self._next_glance = self._began
+        self._look()
         self._listen()
 
     def _listen(self) -> None:
@@ -461,11 +462,15 @@ class Audit:
         return self._told((*ending.at_rest(scene), *ending.fulfilled(scene, self._waits)))
 
     def _scene(self) -> ending.Scene:
+        self._look()
+        return ending.Scene(self._world, self._store, self._world.clock.now(), self._excused, self.hopeless)
+
+    def _look(self) -> None:
+        """Have all managers show what they have: in the beginning too, since what they can is part of it."""
         now = self._world.clock.now()
         for fabric, manager in self._world.hardware.managers.items():
             self._store.ask(fabric, now)
             self._store.see(manager.inventory(), at=now)
-        return ending.Scene(self._world, self._store, now, self._excused, self.hopeless)
 
     def _told(self, faults: Iterable[tuple[str, str]]) -> tuple[str, ...]:
         before = len(self.violations)

@@ -1,12 +1,14 @@
-"""Who waits for a device waits in vain only while nothing happens to it."""
+"""What the audit holds against nobody, and what it does."""
 
 from contextlib import closing
 
+import pytest
 from msgspec.structs import replace
 
 from jackfield.codec.encoding import encoded
 from jackfield.controllers.recorders import Recorders
 from jackfield.model.composition import ComposableResource, ResourceState
+from jackfield.model.fabric import Traits
 from jackfield.model.meta import Object
 from jackfield.model.names import NO_TIME, Seconds, Uid, Version
 from jackfield.ports import Merge
@@ -16,6 +18,7 @@ from jackfield.sim.chance import Chance
 from jackfield.sim.clock import running
 from jackfield.sim.loop import VirtualLoop
 from jackfield.sim.setting import Setting
+from jackfield.sim.spec import FabricSpec
 from jackfield.sim.world import SimWorld
 from jackfield.testing import builders as b
 
@@ -52,6 +55,25 @@ def test_that_its_resource_goes_happens_to_a_device_that_is_waited_for() -> None
         found = [one for one in audit.violations if "waits-in-vain" in one]
         what = "waits on n1 for 175 s, and nothing happens to its devices"
         assert found == [f"350.000 waits-in-vain claim/default/c: {what}"]
+
+    with closing(VirtualLoop()) as loop:
+        loop.run_until_complete(scenario())
+
+
+@pytest.mark.parametrize("knows", [True, False])
+def test_what_a_manager_can_is_known_before_anybody_looks_at_everything(*, knows: bool) -> None:
+    """One that knows order ids may give a device away again before it has answered that it took it back."""
+
+    async def scenario() -> None:
+        fabric = FabricSpec(b.FABRIC, traits=Traits(knows_orders=knows))
+        world = SimWorld(Setting(fabrics=(fabric,), policy=b.policy()), running(), Chance(1), Recorders())
+        audit = Audit(world)
+        await put(world, b.node())
+        await put(world, b.resource("a100-2", physical="7", state=ResourceState.ATTACHING))
+        await put(world, b.resource("a100-1", physical="7", state=ResourceState.DETACHING))
+        await world.clock.sleep(Seconds(1.0))
+        found = [one for one in audit.violations if "device-in-two-books" in one]
+        assert bool(found) is not knows
 
     with closing(VirtualLoop()) as loop:
         loop.run_until_complete(scenario())
