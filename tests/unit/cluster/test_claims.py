@@ -184,6 +184,15 @@ def test_a_pod_is_told_the_names_of_its_claims_on_the_version_seen() -> None:
     )
 
 
+@pytest.mark.parametrize("names", [("x", "y"), ("y", "x")])
+def test_a_pod_keeps_the_claim_that_it_was_told_though_another_was_made_for_it(
+    names: tuple[str, str],
+) -> None:
+    """A creation that timed out took effect after all, when the next one had long been noted."""
+    both = (claim(Claim(name=f"p-gpu-{one}", made=True)) for one in names)
+    assert claims.pod_actions(pod(State(noted="p-gpu-x")), Told(TEMPLATE, *both)) == ()
+
+
 def test_a_pod_bound_past_the_scheduler_gets_its_reservation_beside_the_others() -> None:
     held = claim(Claim(allocated=True, reserved=("other",)))
     (merge,) = claims.pod_actions(pod(State(template=False, node="n")), Told(NODE, held))

@@ -135,11 +135,16 @@ def _claim(pod: Pod, reference: PodResourceClaim, template: ResourceClaimTemplat
 
 
 def _claims_to_note(pod: Pod, heard: Heard) -> tuple[Merge, ...]:
-    """Return the pod's status with the names of its claims, if any is not there yet."""
-    made = {
-        one.metadata.annotations.get(POD_CLAIM_NAME): one.metadata.name for one in _living_claims(pod, heard)
-    }
+    """Return the pod's status with the names of its claims, if any is not there yet.
+
+    What was noted stays, as long as it is there: a write that was believed lost may make a second claim later.
+    """
     noted = {one.name: one.resource_claim_name for one in pod.status.resource_claim_statuses}
+    made: dict[str, str] = {}
+    for one in _living_claims(pod, heard):
+        reference = one.metadata.annotations.get(POD_CLAIM_NAME, "")
+        if reference not in made or noted.get(reference) == one.metadata.name:
+            made[reference] = one.metadata.name
     names = [one.name for one in pod.spec.resource_claims if one.resource_claim_template_name]
     statuses = {name: made[name] for name in names if name in made}
     if all(noted.get(name) == claim for name, claim in statuses.items()):
