@@ -243,8 +243,8 @@ MUTANTS = (
     Mutant(
         "holder-stays",
         "core/prepare.py",
-        "    return Plan(tuple(_let_go(one, key) for one in held if one.node == key.node))",
-        "    return Plan(tuple(_let_go(one, key) for one in held[:0] if one.node == key.node))",
+        "    return Plan(tuple(_let_go(one, key) for one in held))",
+        "    return Plan(tuple(_let_go(one, key) for one in held[:0]))",
         "rule 11: the holder is not cleared after unprepare",
     ),
     Mutant(

@@ -47,12 +47,10 @@ class Cache:
         old = objects.get(key)
         if old is not None and _version(old) >= _version(new):
             return False
-        places = self._places(new)
-        if old is not None and self._places(old) != places:
+        if old is not None:
             self._unfile(old)
-            old = None
         objects[key] = new
-        for place in places if old is None else ():
+        for place in self._places(new):
             self._filed.setdefault(place, {})[key] = None
         return True
 

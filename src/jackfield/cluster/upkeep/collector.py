@@ -85,7 +85,8 @@ class Collector:
         if old is not None and old.uid != new.uid:
             self._forget(old)
         self._seen.put(new)
-        if old is not None and _ties(old) == _ties(new):
+        owned = all(one.uid in self._places for one in new.metadata.owner_references)
+        if owned and old is not None and _ties(old) == _ties(new):
             return  # most changes are about something else
         self._places[new.uid] = place
         if new.metadata.owner_references or waits(new):
