@@ -308,8 +308,10 @@ def _withdraw(view: View, resource: ComposableResource, policy: Policy, now: Sec
     actions: list[AnyAction] = []
     if _to_blame(view, resource, policy, now):
         assert resource.device is not None
+        # By a clock that is behind the API's it would have failed before it was wanted, and be tried again at once.
+        at = max(now, seconds(resource.metadata.creation_timestamp))
         blame = Blame(
-            phase=Phase.ATTACHING, node=resource.node, device=resource.device, at=now, because=reason
+            phase=Phase.ATTACHING, node=resource.node, device=resource.device, at=at, because=reason
         )
         actions.append(blame)
     actions.append(_mark(resource, ResourceState.DETACHING, Phase.DETACHED, reason))

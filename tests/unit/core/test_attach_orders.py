@@ -20,7 +20,18 @@ from jackfield.model.policy import DeviceModel
 from jackfield.model.view import Delta, FactsChanged, InventoryChanged, ObjectChanged
 from jackfield.testing import builders as b
 from jackfield.testing.overrides import point
-from unit.core.attaching import CR, GONE, LET_GO, NODE, POLICY, attaching, detaching, tainted
+from unit.core.attaching import (
+    CR,
+    GONE,
+    LET_GO,
+    NODE,
+    POLICY,
+    Row,
+    attaching,
+    detaching,
+    tainted,
+    view,
+)
 from unit.core.plans import reasons, steps
 
 # --- what the actions carry
@@ -196,3 +207,12 @@ def test_two_models_do_not_share_an_order() -> None:
     (action,) = attach.decide(there, "cxl-3.rack-a", policy, b.NOW).actions
     assert isinstance(action, Attach)
     assert (action.order.model, action.order.device) == ("CXL", "3")
+
+
+def test_by_a_clock_that_is_behind_nothing_fails_before_it_was_wanted() -> None:
+    """Else the claim that was given it would not count the failure, and would be served again at once, for ever."""
+    made = b.NOW + 60
+    failed = b.resource(state=ResourceState.ATTACHING, error="all slots are taken", created=made)
+    plan = attach.decide(view(Row((NODE, failed))), CR, POLICY, b.NOW)
+    (blame,) = (one for one in plan.actions if isinstance(one, Blame))
+    assert blame.at == made
