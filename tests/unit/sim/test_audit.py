@@ -11,6 +11,7 @@ from jackfield.model.composition import ComposableResource, ResourceState
 from jackfield.model.fabric import Traits
 from jackfield.model.meta import Object
 from jackfield.model.names import NO_TIME, Seconds, Uid, Version
+from jackfield.model.plan import DeleteRequest, Phase, PutRequest
 from jackfield.ports import Merge
 from jackfield.sim.audit.audit import Audit
 from jackfield.sim.audit.ending import IN_VAIN_SECONDS
@@ -74,6 +75,30 @@ def test_what_a_manager_can_is_known_before_anybody_looks_at_everything(*, knows
         await world.clock.sleep(Seconds(1.0))
         found = [one for one in audit.violations if "device-in-two-books" in one]
         assert bool(found) is not knows
+
+    with closing(VirtualLoop()) as loop:
+        loop.run_until_complete(scenario())
+
+
+@pytest.mark.parametrize(("later", "touched"), [(-1, False), (0, True), (1, True)])
+def test_what_was_written_before_another_took_its_name_is_not_the_others(
+    later: int, *, touched: bool
+) -> None:
+    """A deletion is told when it is answered; somebody may have written a request under the same name by then."""
+
+    async def scenario() -> None:
+        world = SimWorld(Setting(policy=b.policy()), running(), Chance(1), Recorders())
+        audit = Audit(world)
+        theirs = b.request(1, name="r")
+        bare = replace(theirs.metadata, uid=Uid(""), resource_version=ANY, creation_timestamp=NO_TIME)
+        came = await world.cluster.client("test").create(replace(theirs, metadata=bare))
+        version = Version(str(int(came.metadata.resource_version) + later))
+        ours = b.request({}, name="r")
+        wish = replace(ours, metadata=replace(ours.metadata, resource_version=version))
+        audit.did(b.NOW, "scale.decide", PutRequest(phase=Phase.WANTED, because="", request=wish), "")
+        gone = DeleteRequest(phase=Phase.DETACHED, because="", name="r", version=version)
+        audit.did(b.NOW, "scale.decide", gone, "")
+        assert len([one for one in audit.violations if "foreign-touched" in one]) == 2 * touched
 
     with closing(VirtualLoop()) as loop:
         loop.run_until_complete(scenario())

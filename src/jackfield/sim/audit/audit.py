@@ -106,7 +106,9 @@ class Audit:
         self._changed: dict[str, Seconds] = {}
         self._given_up = GivenUp()
         self._unshown: dict[str, None] = {}  # nodes and resources whose manager forgot something
-        self._by_hand: dict[str, None] = {}  # requests that somebody else wrote
+        self._by_hand: dict[
+            str, int
+        ] = {}  # requests that somebody else wrote, and at which version they came
         self._waits: dict[str, tuple[Seconds, Waiting]] = {}
         self._began = world.clock.now()
         self._fair_since = self._began
@@ -316,10 +318,8 @@ class Audit:
         self._ledger.count(old, new, now)
         if isinstance(new, ComposableResource):
             self._ledger.serves_request(self._store, new)
-        for one in (
-            old,
-            new,
-        ):  # that a resource goes happens to its device too: who waits for it is served next
+        # That a resource goes happens to its device too: who waits for it is served next.
+        for one in (old, new):
             if isinstance(one, ComposableResource):
                 self._changed[f"device/{one.device}"] = now
         self._given_up.note(old, new, now)
@@ -327,7 +327,7 @@ class Audit:
             self._changed[f"claim/{new.key}"] = now
         if isinstance(new, ComposabilityRequest) and old is None:
             self._by_hand.pop(new.metadata.name, None)
-            self._by_hand |= {} if new.scalers else {new.metadata.name: None}
+            self._by_hand |= {} if new.scalers else {new.metadata.name: int(new.metadata.resource_version)}
 
     # --- what happens to hardware
 
@@ -410,8 +410,12 @@ class Audit:
         del at
         if error or not isinstance(action, PutRequest | DeleteRequest):
             return
-        name = action.request.metadata.name if isinstance(action, PutRequest) else action.name
-        if name in self._by_hand:
+        if isinstance(action, PutRequest):
+            name, version = action.request.metadata.name, action.request.metadata.resource_version
+        else:
+            name, version = action.name, action.version
+        # It is told when it is answered, and by then another's may have the name of what was written.
+        if name in self._by_hand and int(version or 0) >= self._by_hand[name]:
             self._violated(Checker.FOREIGN_TOUCHED, f"request/{name}: is not ours, and {by} changed it")
 
     def waits(self, at: Seconds, by: str, waiting: tuple[Waiting, ...]) -> None:
