@@ -13,6 +13,7 @@ from jackfield.controllers.asking import (
     delete,
     need_current,
     need_guarding,
+    need_no_node,
     need_owner,
     need_taint,
     need_unclaimed,
@@ -335,6 +336,8 @@ async def _detach(action: Detach, hands: Hands) -> None:
     if action.ask:
         tainted = hands.store.policy.taint_rules
         await need_unclaimed(hands, action.order, naming.taint(action.resource) if tainted else "")
+    if action.gone:
+        await need_no_node(hands, action.order.node)
     version = await _sent("detach", action, hands)
     match await _asked(action, version, hands.world.fabrics[action.order.fabric].detach, hands):
         case Working():

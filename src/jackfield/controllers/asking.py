@@ -12,6 +12,8 @@ from jackfield.model.composition import ComposabilityRequest, ComposableResource
 from jackfield.model.fabric import Order
 from jackfield.model.meta import Object
 from jackfield.model.names import NodeName, Version
+from jackfield.model.node import Node
+from jackfield.model.pod import Pod
 from jackfield.model.slice import ResourceSlice
 from jackfield.model.taint import GUARDED, DeviceTaintRule
 from jackfield.ports import Changed, Cluster, Conflict, Gone, Selection, Synced
@@ -53,6 +55,14 @@ async def need_owner(hands: Hands, new: ComposableResource) -> None:
         hands.told(hands.store.remove(known))
     if found is None or all(one.uid != found.uid for one in new.metadata.owner_references):
         raise Conflict(f"request {new.request} is {'another' if found else 'gone'}")
+
+
+async def need_no_node(hands: Hands, node: NodeName) -> None:
+    """See that a node is gone, and that no pod is bound to it (rule 16). Raises Conflict if it is otherwise."""
+    for kind, field in ((Node, "metadata.name"), (Pod, "spec.nodeName")):
+        async for one in shown(hands.world.cluster, kind, Selection(fields={field: node})):
+            hands.told(hands.store.put(one))
+            raise Conflict(f"{node} is not gone: there is {kind.__name__} {one.key}")
 
 
 async def need_taint(hands: Hands, name: str) -> None:

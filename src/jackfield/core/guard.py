@@ -10,7 +10,7 @@ from jackfield.core import naming, room
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import RELEASED, ComposableResource
 from jackfield.model.device import DeviceTaint
-from jackfield.model.meta import ObjectMeta, condition
+from jackfield.model.meta import ObjectMeta, condition, holds
 from jackfield.model.names import NEVER, Seconds, Time, rfc3339_micro, seconds
 from jackfield.model.plan import Detach, DropTaint, MarkReleased, Phase, Plan, PutTaint, Waiting
 from jackfield.model.policy import READY, Policy
@@ -97,12 +97,15 @@ def unguarded(view: View, resource: ComposableResource, policy: Policy, now: Sec
     return Plan(waiting=(_wait(resource, "Tainted", what),), again_at=until)
 
 
-def asked(plan: Plan) -> Plan:
-    """Have the API asked for claims before a manager is asked to detach: those that we have heard of may be old.
+def asked(plan: Plan, resource: ComposableResource, *, ours: bool) -> Plan:
+    """Have the API asked before a manager is asked to detach: what we have heard may be old.
 
-    By then every scheduler has heard of the taint, so that no claim comes after those that are shown.
+    For claims, where another driver than ours may have given the device away; by then every scheduler has heard of the
+    taint, so that none comes after those that are shown. For the node, where only its end says that nobody has it.
     """
-    actions = (replace(one, ask=True) if isinstance(one, Detach) else one for one in plan.actions)
+    asks = not ours and not resource.spec.force_detach
+    gone = ours and not holds(resource.status.conditions, RELEASED)
+    actions = (replace(one, ask=asks, gone=gone) if isinstance(one, Detach) else one for one in plan.actions)
     return replace(plan, actions=tuple(actions))
 
 

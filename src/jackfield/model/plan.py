@@ -264,6 +264,8 @@ class Detach(Action, frozen=True, kw_only=True):
     """Whether nothing else is to be done once the order is closed: the resource goes with the answer."""
     ask: bool = False
     """Whether the API is asked first who has it: another driver than ours would not say."""
+    gone: bool = False
+    """Whether only its node's end says that nobody has it (rule 16): the API is asked first for that node."""
 
 
 class PutTaint(Action, frozen=True, kw_only=True):

@@ -88,6 +88,31 @@ def test_what_went_with_its_request_is_not_made_again_for_it(*, again: bool) -> 
     play(scene)
 
 
+@pytest.mark.parametrize("left", ["the node", "a pod", "nothing"])
+def test_the_api_is_asked_for_a_node_that_counts_as_gone(left: str) -> None:
+    """Who has been told an old list would pull a device from a node that has come since, and may use it."""
+
+    async def scene(bench: Bench) -> None:
+        resource = await bench.put(b.resource(state=ResourceState.DETACHING, physical="1"))
+        there: Object | None = None
+        if left == "the node":
+            there = await bench.put(b.node())
+        elif left == "a pod":
+            there = await bench.put(b.pod("p", on=b.NODE))
+        if there is not None:
+            forget(bench, there)
+            bench.store.put(resource)
+        pull = Detach(phase=P, because=WHY, resource=CR, version=version(resource), order=order(), gone=True)
+        if there is None:
+            await bench.act(pull)
+            return
+        with pytest.raises(Conflict, match="is not gone"):
+            await bench.act(pull)
+        assert there in bench.store.all(type(there))
+
+    play(scene)
+
+
 def test_what_turns_out_to_be_gone_is_known_to_be_gone() -> None:
     """A watch that is behind may not tell of it for long, and the same would be decided until then."""
 

@@ -375,6 +375,19 @@ def test_the_api_is_asked_who_has_a_vendors_device_before_it_is_detached(
     assert [(type(one), getattr(one, "ask", None)) for one in plan.actions] == [(Detach, asked)]
 
 
+@pytest.mark.parametrize(
+    ("there", "asked"),
+    [((NODE, OURS), False), ((replace(OURS, status=replace(OURS.status, conditions=())),), True)],
+    ids=["its plugin has released it", "its node is gone"],
+)
+def test_the_api_is_asked_for_a_node_whose_end_alone_says_that_nobody_has_a_device(
+    there: tuple[Object, ...], *, asked: bool
+) -> None:
+    (detach,) = attach.decide(view(Row(there)), CR, b.policy(), b.NOW).actions
+    assert isinstance(detach, Detach)
+    assert detach.gone is asked
+
+
 def test_a_taint_says_when_it_was_written_by_our_own_clock_and_for_which_resource() -> None:
     leaving = b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7")
     plan = guard.unguarded(b.world(NODE, b.vendor_slice("GPU-7"), leaving), leaving, vendors(), b.NOW)
