@@ -98,7 +98,8 @@ class _Run:
         """Live through it."""
         clock, ordeal = running(), self._ordeal
         story = Story(lambda: world.store, self._listener or _unheard)
-        recorders = Recorders(story, Watchdog()) if self._listener is not None else Recorders(Watchdog())
+        watchdog = Watchdog(clock.now)
+        recorders = Recorders(story, watchdog) if self._listener is not None else Recorders(watchdog)
         world = SimWorld(ordeal.setting, clock, Chance(ordeal.seed), recorders)
         audit = self.audit = Audit(world)
         recorders.add(audit)

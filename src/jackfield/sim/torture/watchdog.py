@@ -4,6 +4,7 @@ Knows how often is too often. Must not know what is decided.
 """
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Final
 
 from jackfield.core import explain
@@ -23,9 +24,10 @@ ASKING: Final = (Attach, Detach, Rescan)
 
 
 class Watchdog:
-    """A `controllers.runner.Recorder` that counts."""
+    """A `controllers.runner.Recorder` that counts by the time that really passes: a clock may be wrong."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], Seconds]) -> None:
+        self._now = now
         self._at = LONG_AGO
         self._decisions = 0
         self._window = LONG_AGO
@@ -33,8 +35,10 @@ class Watchdog:
 
     def waits(self, at: Seconds, by: str, waiting: tuple[Waiting, ...]) -> None:
         """Count a decision. Raises SpinningError."""
-        if at != self._at:
-            self._at, self._decisions = at, 0
+        del at
+        now = self._now()
+        if now != self._at:
+            self._at, self._decisions = now, 0
         self._decisions += 1
         if self._decisions > DECISIONS_MAX:
             what = f", waiting for {waiting[0].what} ({waiting[0].object})" if waiting else ""
@@ -42,10 +46,12 @@ class Watchdog:
 
     def did(self, at: Seconds, by: str, action: AnyAction, error: str) -> None:
         """Count what is done. Raises SpinningError."""
+        del at
         if error or isinstance(action, ASKING):
             return
-        if at >= self._window + WINDOW:
-            self._window = at
+        now = self._now()
+        if now >= self._window + WINDOW:
+            self._window = now
             self._done.clear()
         name = explain.subject(action)
         self._done[type(action).__name__, name] += 1
