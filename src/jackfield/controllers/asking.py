@@ -11,7 +11,7 @@ from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import ComposabilityRequest, ComposableResource
 from jackfield.model.fabric import Order
 from jackfield.model.meta import Object
-from jackfield.model.names import NodeName, Version
+from jackfield.model.names import NodeName, Version, named
 from jackfield.model.node import Node
 from jackfield.model.pod import Pod
 from jackfield.model.slice import ResourceSlice
@@ -27,6 +27,16 @@ async def shown(cluster: Cluster, kind: type[Object], selection: Selection) -> A
                 return
             if isinstance(change, Changed):
                 yield change.object
+
+
+async def _current(hands: Hands, kind: type[Object], name: str) -> Object | None:
+    """Return the object of a name as it is now, of a kind without namespaces, and know it; None if it is gone."""
+    known, found = hands.store.get(kind, named(name)), None
+    async for found in shown(hands.world.cluster, kind, Selection(fields={"metadata.name": name})):
+        hands.told(hands.store.put(found))
+    if found is None and known is not None:
+        hands.told(hands.store.remove(known))
+    return found
 
 
 async def need_current(
@@ -46,13 +56,7 @@ async def need_current(
 
 async def need_owner(hands: Hands, new: ComposableResource) -> None:
     """See that the request is there that a resource is to belong to. Raises Conflict if it is gone, or is another."""
-    known = hands.store.request(new.request)
-    found: Object | None = None
-    selection = Selection(fields={"metadata.name": new.request})
-    async for found in shown(hands.world.cluster, ComposabilityRequest, selection):
-        hands.told(hands.store.put(found))
-    if found is None and known is not None:
-        hands.told(hands.store.remove(known))
+    found = await _current(hands, ComposabilityRequest, new.request)
     if found is None or all(one.uid != found.uid for one in new.metadata.owner_references):
         raise Conflict(f"request {new.request} is {'another' if found else 'gone'}")
 
@@ -68,25 +72,15 @@ async def need_no_node(hands: Hands, node: NodeName) -> None:
 async def need_taint(hands: Hands, name: str) -> None:
     """See that a taint was known as it is, when this was decided, or known not to be. Raises Conflict if it was not."""
     decided = min(hands.decided, hands.store.news)
-    gone = hands.store.taint_rule(name)
-    async for one in shown(hands.world.cluster, DeviceTaintRule, Selection(fields={"metadata.name": name})):
-        hands.told(hands.store.put(one))
-        gone = None
-    hands.told(hands.store.remove(gone) if gone is not None else ())
+    await _current(hands, DeviceTaintRule, name)
     if hands.store.changed(DeviceTaintRule, name) > decided:
         raise Conflict(f"taint {name} had changed")
 
 
 async def need_guarding(hands: Hands, rule: DeviceTaintRule, name: str, *, there: bool) -> None:
     """See that the resource that a taint is written for is there, or is not. Raises Conflict if it is otherwise."""
-    gone = hands.store.resource(name)
-    found = False
-    async for one in shown(
-        hands.world.cluster, ComposableResource, Selection(fields={"metadata.name": name})
-    ):
-        hands.told(hands.store.put(one))
-        gone, found = None, rule.metadata.annotations.get(GUARDED, one.uid) == one.uid
-    hands.told(hands.store.remove(gone) if gone is not None else ())
+    one = await _current(hands, ComposableResource, name)
+    found = one is not None and rule.metadata.annotations.get(GUARDED, one.uid) == one.uid
     if found is not there:
         raise Conflict(f"the resource that {rule.metadata.name} is for is {'there' if found else 'gone'}")
 

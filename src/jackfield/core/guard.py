@@ -11,7 +11,7 @@ from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import RELEASED, ComposableResource
 from jackfield.model.device import DeviceTaint
 from jackfield.model.meta import ObjectMeta, condition, holds
-from jackfield.model.names import NEVER, Seconds, Time, rfc3339_micro, seconds
+from jackfield.model.names import Seconds, Time, rfc3339_micro, seconds
 from jackfield.model.plan import Detach, DropTaint, MarkReleased, Phase, Plan, PutTaint, Waiting
 from jackfield.model.policy import READY, Policy
 from jackfield.model.taint import (
@@ -51,12 +51,7 @@ def users(view: View, resource: ComposableResource) -> tuple[ResourceClaim, ...]
         return known
     since = seconds(resource.metadata.creation_timestamp)
     there = view.claims_at(resource.device.driver, resource.node)
-    return (*known, *(one for one in there if _given_at(one) >= since and _unbooked(view, one)))
-
-
-def _given_at(claim: ResourceClaim) -> Seconds:
-    given = claim.status.allocation
-    return seconds(given.allocation_timestamp) if given is not None else NEVER
+    return (*known, *(one for one in there if one.given_at >= since and _unbooked(view, one)))
 
 
 def _unbooked(view: View, claim: ResourceClaim) -> bool:
@@ -171,9 +166,8 @@ def _meant(view: View, resource: ComposableResource) -> DeviceTaintSelector | No
     names = room.offered(view, resource)
     if names:
         return DeviceTaintSelector(names[0].driver, names[0].pool, names[0].device)
-    never = (
-        bool(resource.status.error) and not resource.status.cdi_device_id
-    )  # its manager said that it failed
+    # What its manager said that it failed to attach does not come.
+    never = bool(resource.status.error) and not resource.status.cdi_device_id
     away = never or view.node(resource.node) is None or resource.spec.force_detach or bool(resource.foreign)
     if resource.device is None or away or users(view, resource):
         return None

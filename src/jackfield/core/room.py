@@ -11,7 +11,7 @@ from jackfield.model.composition import RELEASED, ComposabilityRequest, Composab
 from jackfield.model.fabric import FabricDevice, Machine
 from jackfield.model.lease import Lease
 from jackfield.model.meta import condition
-from jackfield.model.names import LONG_AGO, NEVER, DeviceID, FabricName, ModelName, NodeName, Seconds, seconds
+from jackfield.model.names import LONG_AGO, DeviceID, FabricName, ModelName, NodeName, Seconds, seconds
 from jackfield.model.node import HEARTBEATS, OPT_OUT, Node
 from jackfield.model.plan import LabelNode, Phase, Plan
 from jackfield.model.policy import READY, DeviceModel, Policy
@@ -131,9 +131,8 @@ def _resource_with(view: View, node: NodeName, device: FabricDevice) -> Composab
 
 def failures(view: View, device: DeviceID, claim: ResourceClaim) -> tuple[Failure, ...]:
     """Return how often a device failed on the claim's node since the claim was given it."""
-    allocation = claim.status.allocation
-    since = seconds(allocation.allocation_timestamp) if allocation is not None else NEVER
-    return tuple(one for one in view.failures_on(claim.node) if one.device == device and one.at >= since)
+    found = view.failures_on(claim.node)
+    return tuple(one for one in found if one.device == device and one.at >= claim.given_at)
 
 
 def vanished(view: View, device: DeviceID, policy: Policy) -> bool:

@@ -86,9 +86,8 @@ def _also(view: View, policy: Policy, one: object) -> Iterable[NodeName]:
         case ResourceSlice():
             return (one.spec.node_name,)
         case Pod() if view.node(one.spec.node_name) is None:
-            return (
-                one.spec.node_name,
-            )  # the last on a node that was deleted: what was held there is not (rule 16)
+            # The last on a node that was deleted: what was held there is not any more (rule 16).
+            return (one.spec.node_name,)
         case _:
             return ()
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 import msgspec
 
 from jackfield.model.meta import Condition, NodeSelector, Object, ObjectMeta, Wire
-from jackfield.model.names import NO_TIME, DeviceID, NodeName, Time, Uid
+from jackfield.model.names import NEVER, NO_TIME, DeviceID, NodeName, Seconds, Time, Uid, seconds
 
 ATTEMPTS = "jackfield.dev/attempts"
 """Annotation of a claim: how many orders for it came to nothing, and the last of them, `number/order`."""
@@ -211,6 +211,12 @@ class ResourceClaim(Object, frozen=True, gc=False, kw_only=True):
 
     spec: ResourceClaimSpec = ResourceClaimSpec()
     status: ResourceClaimStatus = ResourceClaimStatus()
+
+    @property
+    def given_at(self) -> Seconds:
+        """When it was allocated, by the scheduler's clock; never if it is not."""
+        given = self.status.allocation
+        return seconds(given.allocation_timestamp) if given is not None else NEVER
 
     @property
     def results(self) -> tuple[DeviceRequestAllocationResult, ...]:

@@ -87,6 +87,18 @@ TAINTED, FRESH = tainted(10), tainted(9)
 AGAIN = Seconds(b.NOW + 1)
 
 
+STAYS = Row((), wait=("Released",), says="claim default/c to give it up", policy=vendors())
+"""A vendor's device that may be in use."""
+LEAVES = Row(
+    (),
+    do=("Detach 1 at n1 resource/a100-1.rack-a",),
+    wait=("Detaching",),
+    again_at=AGAIN,
+    policy=vendors(),
+)
+"""One that is not."""
+
+
 def fabric_device(number: str, *, order: str = "", model: str = "A100", ours: bool = True) -> FabricDevice:
     return FabricDevice(
         PhysicalID(number), ModelName(model), node=NodeName("n1"), order=OrderID(order), ours=ours

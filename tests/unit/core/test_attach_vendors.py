@@ -27,6 +27,7 @@ from unit.core.attaching import (
     FRESH,
     GONE,
     HANDED,
+    LEAVES,
     NODE,
     OLD,
     TAINTED,
@@ -75,30 +76,22 @@ ROWS = {
         says="claim default/c to give it up",
         policy=vendors(),
     ),
-    "a vendor's device that a claim has, by force": Row(
-        (
+    "a vendor's device that a claim has, by force": LEAVES._replace(
+        there=(
             NODE,
             b.vendor_slice("GPU-7"),
             TAINTED,
             b.claim("c", devices=(f"{VENDOR}/n1/gpu-0",)),
             b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7", force=True),
-        ),
-        do=("Detach 1 at n1 resource/a100-1.rack-a",),
-        wait=("Detaching",),
-        again_at=AGAIN,
-        policy=vendors(),
+        )
     ),
-    "a vendor's device that nobody has": Row(
-        (
+    "a vendor's device that nobody has": LEAVES._replace(
+        there=(
             NODE,
             b.vendor_slice("GPU-7"),
             TAINTED,
             b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7"),
-        ),
-        do=("Detach 1 at n1 resource/a100-1.rack-a",),
-        wait=("Detaching",),
-        again_at=AGAIN,
-        policy=vendors(),
+        )
     ),
     "a vendor's order for a device that has vanished needs no answer": Row(
         (NODE, b.resource(HANDED, state=ResourceState.ATTACHING, physical="")),
@@ -236,17 +229,13 @@ ROWS = {
         says="it is not what keeps gpu.example.com/n1/gpu-0 from being given away",
         policy=vendors(),
     ),
-    "a vendor's device whose taint means this very device": Row(
-        (
+    "a vendor's device whose taint means this very device": LEAVES._replace(
+        there=(
             NODE,
             b.vendor_slice("GPU-7"),
             meaning(TAINTED, "n1"),
             b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7"),
-        ),
-        do=("Detach 1 at n1 resource/a100-1.rack-a",),
-        wait=("Detaching",),
-        again_at=AGAIN,
-        policy=vendors(),
+        )
     ),
     "a vendor's device that only the node it came from still offers": Row(
         (
@@ -262,37 +251,21 @@ ROWS = {
         do=("PutTaint taint/a100-1.rack-a-taint",),
         policy=vendors(),
     ),
-    "a vendor's device that its driver shows no more, kept for long enough": Row(
-        (NODE, TAINTED, b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7")),
-        do=("Detach 1 at n1 resource/a100-1.rack-a",),
-        wait=("Detaching",),
-        again_at=AGAIN,
-        policy=vendors(),
+    "a vendor's device that its driver shows no more, kept for long enough": LEAVES._replace(
+        there=(NODE, TAINTED, b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7"))
     ),
-    "a vendor's device that its driver shows no more, kept by its name": Row(
-        (
+    "a vendor's device that its driver shows no more, kept by its name": LEAVES._replace(
+        there=(
             NODE,
             meaning(TAINTED, "n1"),
             b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7"),
-        ),
-        do=("Detach 1 at n1 resource/a100-1.rack-a",),
-        wait=("Detaching",),
-        again_at=AGAIN,
-        policy=vendors(),
+        )
     ),
-    "a vendor's device that could not be attached": Row(
-        (NODE, b.resource(HANDED, state=ResourceState.DETACHING, error="it does not answer")),
-        do=("Detach 1 at n1 resource/a100-1.rack-a",),
-        wait=("Detaching",),
-        again_at=AGAIN,
-        policy=vendors(),
+    "a vendor's device that could not be attached": LEAVES._replace(
+        there=(NODE, b.resource(HANDED, state=ResourceState.DETACHING, error="it does not answer"))
     ),
-    "a vendor's device on a node that is gone": Row(
-        (b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7"),),
-        do=("Detach 1 at n1 resource/a100-1.rack-a",),
-        wait=("Detaching",),
-        again_at=AGAIN,
-        policy=vendors(),
+    "a vendor's device on a node that is gone": LEAVES._replace(
+        there=(b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7"),)
     ),
     "a vendor's device where the API has no taint rules": Row(
         (NODE, b.vendor_slice("GPU-7"), b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7")),

@@ -11,21 +11,25 @@ from jackfield.model.composition import ResourceState
 from jackfield.model.plan import PutTaint
 from jackfield.model.taint import DeviceTaintSelector
 from jackfield.testing import builders as b
-from unit.core.attaching import AGAIN, CR, HANDED, NODE, TAINTED, VENDOR, Row, check, vendors, view
+from unit.core.attaching import (
+    CR,
+    HANDED,
+    LEAVES,
+    NODE,
+    STAYS,
+    TAINTED,
+    VENDOR,
+    Row,
+    check,
+    vendors,
+    view,
+)
 
 UNANSWERED = b.resource(HANDED, state=ResourceState.DETACHING)
 OFFERS = b.vendor_slice("GPU-9")
 SINCE = b.claim("c", devices=(f"{VENDOR}/n1/gpu-0",), waits=())
 BEFORE = b.claim("c", devices=(f"{VENDOR}/n1/gpu-0",), waits=(), allocated=b.NOW - 300)
-STAYS = Row((), wait=("Released",), says="claim default/c to give it up", policy=vendors())
 GUARDED = Row((), do=("PutTaint taint/a100-1.rack-a-taint",), policy=vendors())
-LEAVES = Row(
-    (),
-    do=("Detach 1 at n1 resource/a100-1.rack-a",),
-    wait=("Detaching",),
-    again_at=AGAIN,
-    policy=vendors(),
-)
 OTHERS = b.resource(b.device(f"{VENDOR}/a100-fabricrack-a/a100-2"), uuid="GPU-9", physical="2")
 WIDELY = replace(TAINTED, spec=replace(TAINTED.spec, device_selector=DeviceTaintSelector(VENDOR, b.NODE)))
 ROWS = {

@@ -14,18 +14,10 @@ from jackfield.model.meta import Object
 from jackfield.model.names import FabricName, Key, ModelName, Seconds
 from jackfield.model.view import ObjectChanged
 from jackfield.testing import builders as b
-from unit.core.attaching import AGAIN, HANDED, NODE, TAINTED, VENDOR, Row, check, vendors
+from unit.core.attaching import HANDED, LEAVES, NODE, STAYS, TAINTED, VENDOR, Row, check, vendors
 
 HAS = b.claim("c", devices=(f"{VENDOR}/n1/gpu-0",), waits=())
 LEAVING = b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7")
-STAYS = Row((), wait=("Released",), says="claim default/c to give it up", policy=vendors())
-LEAVES = Row(
-    (),
-    do=("Detach 1 at n1 resource/a100-1.rack-a",),
-    wait=("Detaching",),
-    again_at=AGAIN,
-    policy=vendors(),
-)
 ROWS = {
     "a claim has what nobody shows": STAYS._replace(there=(NODE, HAS, LEAVING)),
     "the device is still shown where it came from": STAYS._replace(

@@ -20,7 +20,7 @@ from jackfield.model.composition import (
     ResourceState,
 )
 from jackfield.model.meta import Object, holds
-from jackfield.model.names import NEVER, DeviceID, Seconds, seconds
+from jackfield.model.names import NEVER, DeviceID, Seconds
 from jackfield.model.policy import DRIVER, FAILED, READY, RESCHEDULE, Policy
 from jackfield.model.slice import ResourceSlice
 from jackfield.model.view import View
@@ -179,7 +179,7 @@ def _taken_back(moment: Moment, old: ResourceClaim) -> Said:
     pods = [pod for pod in moment.view.pods_using(old.key) if not pod.deleting]
     if not ours or not pods or old.deleting:
         return
-    if moment.now + 1.0 >= _given_at(old) + moment.policy.binding_timeout_seconds:
+    if moment.now + 1.0 >= old.given_at + moment.policy.binding_timeout_seconds:
         return
     node = moment.view.node(old.node)
     if node is None or not node.ready or node.spec.unschedulable or old.status.reserved_for:
@@ -210,12 +210,7 @@ def _slice(moment: Moment, old: ResourceSlice) -> Said:
     for entry in old.spec.devices:
         device = DeviceID(old.spec.driver, old.spec.pool.name, entry.name)
         ours = READY in entry.binding_conditions and naming.model_of(device, moment.policy) is not None
-        known = [one for one in moment.view.claims_holding(device) if _given_at(one) + _HEARD < moment.now]
+        known = [one for one in moment.view.claims_holding(device) if one.given_at + _HEARD < moment.now]
         if ours and moment.view.slice_with(device) is None and known:
             what = f"does not list {entry.name} any more, which claim {known[0].key} holds"
             yield Checker.ENTRY_REMOVED, what
-
-
-def _given_at(claim: ResourceClaim) -> Seconds:
-    allocation = claim.status.allocation
-    return seconds(allocation.allocation_timestamp) if allocation is not None else NEVER

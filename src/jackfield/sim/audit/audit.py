@@ -96,9 +96,8 @@ class Audit:
         self._on_violation = on_violation
         self._ledger = Ledger()
         self._orders = Orders(self._store, world.setting.lease_seconds)
-        self._robbed: dict[
-            Uid, None
-        ] = {}  # claims whose device was taken by force, pods whose claim by Kubernetes
+        # Claims whose device was taken by force, and pods whose claim was taken by Kubernetes.
+        self._robbed: dict[Uid, None] = {}
         self._excused: dict[PhysicalID, Seconds] = {}  # when somebody last moved it
         self._astray: dict[PhysicalID, None] = {}  # devices that a restored backup shows where they were
         self._abandoned: dict[Uid, None] = {}  # claims of pods that went before they had ended
@@ -106,9 +105,8 @@ class Audit:
         self._changed: dict[str, Seconds] = {}
         self._given_up = GivenUp()
         self._unshown: dict[str, None] = {}  # nodes and resources whose manager forgot something
-        self._by_hand: dict[
-            str, int
-        ] = {}  # requests that somebody else wrote, and at which version they came
+        # Requests that somebody else wrote, and at which version they came.
+        self._by_hand: dict[str, int] = {}
         self._waits: dict[str, tuple[Seconds, Waiting]] = {}
         self._began = world.clock.now()
         self._fair_since = self._began
