@@ -320,16 +320,26 @@ async def _adopt(action: Adopt, hands: Hands) -> None:
     fabric = hands.store.fabric_of(known.node) if known is not None else None
     taken = hands.store.resource_with(fabric, action.device) if fabric is not None else None
     lost = taken is not None and taken.metadata.name != action.resource
-    if lost or (fabric, action.device) in hands.adopting:
+    wanted = (fabric, action.device)
+    if lost or _may_arrive(hands, hands.adopting.get(wanted), action.resource):
         raise Conflict(f"{action.device} is another's by now")
-    hands.adopting[fabric, action.device] = None
+    hands.adopting[wanted] = (action.resource, action.version)
     try:
         if known is not None:  # rule 1: in books that we have not been told of it may be another's
             await need_current(hands, ComposableResource, known.node)
-        ids = {"cdi_device_id": action.device, "device_id": action.serial or None, "error": None}
-        await put_status(hands, action.resource, action.version, ids)
-    finally:
-        del hands.adopting[fabric, action.device]
+    except BaseException:
+        del hands.adopting[wanted]  # nothing was written
+        raise
+    ids = {"cdi_device_id": action.device, "device_id": action.serial or None, "error": None}
+    await put_status(hands, action.resource, action.version, ids)
+
+
+def _may_arrive(hands: Hands, write: tuple[str, Version] | None, resource: str) -> bool:
+    """Tell whether another's write may yet take effect, whatever was answered: the version it is for is still there."""
+    if write is None or write[0] == resource:
+        return False
+    known = hands.store.resource(write[0])
+    return known is not None and known.metadata.resource_version == write[1]
 
 
 async def _detach(action: Detach, hands: Hands) -> None:

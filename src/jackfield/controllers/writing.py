@@ -54,8 +54,10 @@ class Hands(msgspec.Struct, frozen=True):
     """Knows whether the fabric may still be asked for anything."""
     decided: float = NEVER
     """How many changes the store had taken when it was decided what is done now; NEVER means that it is decided now."""
-    adopting: dict[tuple[FabricName | None, PhysicalID], None] = msgspec.field(default_factory=dict)
-    """The devices that are being written into the books."""
+    adopting: dict[tuple[FabricName | None, PhysicalID], tuple[str, Version]] = msgspec.field(
+        default_factory=dict
+    )
+    """In whose books each device was last written, and over which version: without an answer it may yet arrive."""
     unclaimed: dict[OrderID, None] = msgspec.field(default_factory=dict)
     """Orders that are being closed, and whose devices no claim had when the API was asked."""
 

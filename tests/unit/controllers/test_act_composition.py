@@ -374,6 +374,50 @@ def test_no_two_resources_take_one_device(later: float) -> None:
     play(scene, Traits(chooses_device=True, knows_orders=False))
 
 
+class Lossy(Distant):
+    """The same, at the end of a line on which the answer is lost and what was written arrives much later."""
+
+    def __init__(self, bench: Bench) -> None:
+        super().__init__(bench)
+        self.under_way: list[Merge | Apply] = []
+
+    async def write(self, patch: Merge | Apply) -> Object:
+        self.under_way.append(patch)
+        raise Retry("no answer within 10 s")
+
+
+@pytest.mark.parametrize("arrives", [True, False], ids=["arrives", "comes too late"])
+def test_a_write_without_an_answer_keeps_its_device_from_others_while_it_may_arrive(*, arrives: bool) -> None:
+    """Seen when two such writes in a row came late: seed 300336 of the torture."""
+
+    async def scene(bench: Bench) -> None:
+        bench.store.see(bench.manager.pool.inventory(), current=True)
+        first = await bench.put(b.resource("a100-1", state=ResourceState.ATTACHING))
+        second = await bench.put(b.resource("a100-0", state=ResourceState.ATTACHING))
+        line = Lossy(bench)
+        far = replace(bench.hands, world=replace(bench.world, cluster=line))
+        took, takes = (
+            Adopt(phase=P, because=WHY, resource=one.metadata.name, version=version(one), device=D0)
+            for one in (first, second)
+        )
+        for _ in range(2):  # the same resource may try again
+            with pytest.raises(Retry):
+                await act(took, far)
+        with pytest.raises(Conflict, match="another's by now"):
+            await bench.act(takes)
+        if arrives:
+            bench.store.put(await bench.client.write(line.under_way[0]))
+            with pytest.raises(Conflict, match="another's by now"):
+                await bench.act(takes)
+        else:
+            await bench.act(mark(took.version))
+            await bench.act(takes)
+        assert (await bench.resource("a100-1.rack-a")).status.cdi_device_id == (D0 if arrives else "")
+        assert (await bench.resource("a100-0.rack-a")).status.cdi_device_id == ("" if arrives else D0)
+
+    play(scene, Traits(chooses_device=True, knows_orders=False))
+
+
 def test_a_detach_ends_a_resource_when_it_is_done() -> None:
     async def scene(bench: Bench) -> None:
         made = await bench.put(b.resource(state=ResourceState.DETACHING, physical="0000"))
