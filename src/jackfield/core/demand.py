@@ -93,10 +93,10 @@ def on_node(view: View, node: NodeName, policy: Policy, now: Seconds) -> tuple[D
 def _in_turn(view: View, node: NodeName, policy: Policy) -> tuple[ResourceClaim, ...]:
     """Return who is judged first: what was ordered for a claim is not taken from it for one that came later."""
     claims = view.claims_on(node)
-    if not policy.namespaces:
-        return claims
+    if policy.namespaces:
+        claims = tuple(sorted(claims, key=lambda one: quota.rank(one, policy)))
     ordered = {wanted.claim for one in view.requests_on(node) if one.scalers for wanted in one.wanted}
-    return tuple(sorted(claims, key=lambda one: (one.key not in ordered, quota.rank(one, policy))))
+    return tuple(sorted(claims, key=lambda one: one.key not in ordered))
 
 
 def _demand(ledger: _Ledger, claim: ResourceClaim) -> Demand:

@@ -73,7 +73,7 @@ class Disasters:
         for program in self._world.programs.values():
             program.clear()
         for manager in self._world.hardware.managers.values():
-            manager.stalled_until = manager.outdated_until = self._now
+            manager.stalled_until = manager.outdated_until = manager.forgetful_until = self._now
         for host in self._world.hardware.hosts.values():
             host.blind_until = host.clinging_until = self._now
             host.duds.clear()
@@ -262,6 +262,7 @@ class Disasters:
         match step:
             case trouble.Forget():
                 pool.hide(*step.devices)
+                manager.forgetful_until = self._until(step.seconds)
                 self._after(step.seconds, lambda: _soon(pool.hide))
             case trouble.Dud():
                 for node, host in self._world.hardware.hosts.items():

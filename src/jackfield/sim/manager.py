@@ -83,6 +83,8 @@ class Manager:
         """Until then orders are taken, and nothing is done about them."""
         self.outdated_until = LONG_AGO
         """Until then the inventory of an earlier moment is shown."""
+        self.forgetful_until = LONG_AGO
+        """Until then some devices are not shown."""
         self._old: Inventory | None = None
         self.counts = Counts()
         self.clock = clock

@@ -55,6 +55,7 @@ class Rewind:
             return False
         wishes = {kind: self._wishes(kind) for kind in WISHES}
         world.api.restore(self._backup)
+        restored = {kind: self._wishes(kind) for kind in WISHES}  # what is wished for from now on is wished for
         for program in world.programs.values():  # all connections broke, those as well that were silent
             program.weather.deaf.clear()
         self._audit.rewound()
@@ -62,7 +63,7 @@ class Rewind:
         world.restart_upkeep()
         await world.hardware.rewound()
         for kind, before in wishes.items():
-            await self._wish_again(kind, before)
+            await self._wish_again(kind, before, restored[kind])
         return True
 
     def _is_under_way(self) -> bool:
@@ -81,14 +82,15 @@ class Rewind:
         found = (one.object for one in self._world.api.list(kind).items)
         return {one.key: one for one in found if not one.deleting and _is_by_hand(one)}
 
-    async def _wish_again(self, kind: type[Object], before: dict[Key, Object]) -> None:
+    async def _wish_again(
+        self, kind: type[Object], before: dict[Key, Object], restored: dict[Key, Object]
+    ) -> None:
         """Have what users wanted when the backup was restored, as whoever applies his files again."""
-        now = self._wishes(kind)
-        for key in [key for key in now if key not in before]:
+        for key in [key for key in restored if key not in before]:
             with suppress(Gone):
                 await self._user.delete(kind, key, Version(""))
         for key, one in before.items():
-            if key not in now:
+            if key not in restored:
                 meta = ObjectMeta(name=key.name, namespace=key.namespace)
                 with suppress(Conflict):  # it is on its way out, and whoever made it anew is gone
                     await self._user.create(msgspec.structs.replace(one, metadata=meta, **_unsaid(one)))

@@ -48,6 +48,12 @@ OTHERS = device("gpu.example.com/n1/gpu-0")
             {"a": "served", "b": f"{RESCHEDULE} a100-2: n1 can take 1 devices, and 1 are taken by others"},
         ),
         (
+            (claim("a", devices=["a100-2"], allocated=NOW - 20), claim("b"), request({"a100-1": "b"})),
+            SMALL,
+            policy(),
+            {"b": "served", "a": f"{RESCHEDULE} a100-2: n1 can take 1 devices, and 1 are taken by others"},
+        ),
+        (
             (claim("a", allocated=NOW - 20, told=RESCHEDULE), claim("b", devices=["a100-2"])),
             SMALL,
             policy(),
@@ -132,6 +138,7 @@ OTHERS = device("gpu.example.com/n1/gpu-0")
     ids=[
         "one slot for one claim",
         "the younger gets what the older left",
+        "what was ordered for a younger claim stays its own",
         "one that was sent away leaves its room",
         "one that is ready keeps its room",
         "a device that is there keeps its room, whoever came first",

@@ -132,7 +132,8 @@ class Audit:
                 return
             traits = manager.inventory().traits
             call = Call(by, verb, order, self._world.clock.now())
-            line = Line(traits, manager.inventory().devices, self._lease(by), manager.outdated_until)
+            wrong_until = max(manager.outdated_until, manager.forgetful_until)
+            line = Line(traits, manager.inventory().devices, self._lease(by), wrong_until)
             for checker, name, what in self._orders.asked(call, line):
                 if not self._is_excused(fabric, order.device):
                     self._violated(checker, f"{name}: {what}")

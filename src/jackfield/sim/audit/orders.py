@@ -40,8 +40,8 @@ class Line(msgspec.Struct, frozen=True):
     """What the manager would show at this moment."""
     lease: Seconds
     """When the sender's lease runs out."""
-    outdated_until: Seconds = LONG_AGO
-    """Until when the manager shows what there was a while ago."""
+    wrong_until: Seconds = LONG_AGO
+    """Until when the manager shows what there was a while ago, or not all there is."""
 
 
 class Orders:
@@ -129,7 +129,7 @@ class Orders:
         """What an attach has brought fills the slot, and the attach is not repeated (rule 19)."""
         if call.verb != "attach" or (resource.uid, "attach") not in self._sent:
             return
-        if call.at < line.outdated_until + CATCHING_UP_SECONDS:
+        if call.at < line.wrong_until + CATCHING_UP_SECONDS:
             return  # when that was decided nobody could see what stands where
         fabric, settled = call.order.fabric, call.at - line.traits.call_timeout
         unclaimed = [
