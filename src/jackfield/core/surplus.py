@@ -52,7 +52,8 @@ def adopt(view: View, node: NodeName, policy: Policy, now: Seconds) -> Plan:
         name = _name(view, inventory, model, device, taken)
         if name is None:
             continue
-        forgiven_at = max(_forgiven_at(view, node, name, policy), _doubted_until(view, node, device, policy))
+        failed_until = _forgiven_at(view, node, name, device.since, policy)
+        forgiven_at = max(failed_until, _doubted_until(view, node, device, policy))
         if now < forgiven_at:
             again_at = min(again_at, forgiven_at)
             continue
@@ -61,12 +62,14 @@ def adopt(view: View, node: NodeName, policy: Policy, now: Seconds) -> Plan:
     return Plan(tuple(puts), again_at=again_at)
 
 
-def _forgiven_at(view: View, node: NodeName, name: DeviceID, policy: Policy) -> Seconds:
+def _forgiven_at(view: View, node: NodeName, name: DeviceID, since: Seconds, policy: Policy) -> Seconds:
     """Until when a device is left alone that was taken into the books before, and turned out not to be there.
 
     A manager that shows an old listing shows what it has long taken back: its order is closed, and the resource goes.
+    What is shown there only since it failed is no old listing: another order, of which a restored backup knows
+    nothing, was in the way.
     """
-    failures = (one.at for one in view.failures_on(node) if one.device == name)
+    failures = (one.at for one in view.failures_on(node) if one.device == name and one.at >= since)
     return Seconds(max(failures, default=float("-inf")) + policy.blame_seconds)
 
 
@@ -83,8 +86,12 @@ def _doubted_until(view: View, node: NodeName, device: FabricDevice, policy: Pol
 
 
 def settles(inventory: Inventory, machine: Machine, device: FabricDevice) -> Seconds:
-    """Return when a device has stood there for so long that no call under way can have to do with it."""
-    return Seconds(max(machine.since, device.since) + inventory.traits.call_timeout)
+    """Return when a device has stood there for so long that no call under way can have to do with it.
+
+    Where it says by whose order it came, what else comes and goes there does not matter: a busy node is never quiet.
+    """
+    since = device.since if device.order else max(machine.since, device.since)
+    return Seconds(since + inventory.traits.call_timeout)
 
 
 def _waited_for(view: View, node: NodeName, device: FabricDevice) -> bool:

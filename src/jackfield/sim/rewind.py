@@ -55,7 +55,9 @@ class Rewind:
             return False
         wishes = {kind: self._wishes(kind) for kind in WISHES}
         world.api.restore(self._backup)
-        restored = {kind: self._wishes(kind) for kind in WISHES}  # what is wished for from now on is wished for
+        restored = {
+            kind: self._wishes(kind) for kind in WISHES
+        }  # what is wished for from now on is wished for
         for program in world.programs.values():  # all connections broke, those as well that were silent
             program.weather.deaf.clear()
         self._audit.rewound()

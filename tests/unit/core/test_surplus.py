@@ -91,6 +91,13 @@ def test_what_turned_out_not_to_be_there_is_left_alone_for_a_while() -> None:
     assert names(adopted(node(failures={"a100-8": NOW - 1}))) == "a100-9.rack-a"
 
 
+@pytest.mark.parametrize(("since", "name"), [(NOW - 210, "a100-9.rack-a"), (NOW - 220, ""), (NOW - 230, "")])
+def test_what_came_only_after_its_name_had_failed_is_put_into_the_books(since: float, name: str) -> None:
+    """An order that a restored backup knows nothing of was in the way of another for the same device."""
+    stage = showing(inventory(), replace(FOUND, since=Seconds(since)))
+    assert names(adopted(node(failures={"a100-9": NOW - 220}), stage=stage)) == name
+
+
 def test_what_another_process_detached_is_not_put_into_the_books_by_an_old_inventory() -> None:
     had = resource("a100-9", physical="9", version="7")
     view = world(had, inventories=[STAGE])
@@ -182,19 +189,22 @@ def test_a_device_that_stands_on_a_node(
 
 
 @pytest.mark.parametrize(
-    ("machine_since", "device_since", "again_at"),
+    ("machine_since", "device_since", "order", "again_at"),
     [
-        (NOW - 180, NOW - 999, NEVER),
-        (NOW - 179, NOW - 999, NOW + 1),
-        (NOW - 999, NOW - 180, NEVER),
-        (NOW - 999, NOW - 100, NOW + 80),
-        (NOW - 50, NOW - 100, NOW + 130),
+        (NOW - 180, NOW - 999, "", NEVER),
+        (NOW - 179, NOW - 999, "", NOW + 1),
+        (NOW - 999, NOW - 180, "", NEVER),
+        (NOW - 999, NOW - 100, "", NOW + 80),
+        (NOW - 50, NOW - 100, "", NOW + 130),
+        # A node on which much comes and goes: what says by whose order it came does not wait for that.
+        (NOW - 1, NOW - 180, "an-order", NEVER),
+        (NOW - 1, NOW - 179, "an-order", NOW + 1),
     ],
 )
-def test_nothing_is_adopted_before_the_node_has_been_quiet_for_a_calls_time(
-    machine_since: float, device_since: float, again_at: float
+def test_nothing_is_adopted_before_it_or_its_node_has_been_quiet_for_a_calls_time(
+    machine_since: float, device_since: float, order: str, again_at: float
 ) -> None:
-    device = replace(FOUND, since=Seconds(device_since))
+    device = replace(FOUND, order=OrderID(order), since=Seconds(device_since))
     stage = replace(showing(inventory(), device), machines=(Machine(NODE, since=Seconds(machine_since)),))
     plan = adopted(stage=stage)
     assert (bool(plan.actions), plan.again_at) == (again_at == NEVER, again_at)
