@@ -35,7 +35,10 @@ class Stage(msgspec.Struct, frozen=True):
 
     nodes: tuple[NodeName, ...]
     slots_min: int
-    """So many devices a claim may ask for: one, where it could be given models that may not be on one node."""
+    """So many devices a claim may ask for: one, where it could be given models that may not be on one node.
+
+    Nor more than a pool has beside the spares that a vendor's driver offers: those serve on the node they are on.
+    """
     fabrics: tuple[FabricName, ...]
     devices: tuple[tuple[FabricName, PhysicalID], ...]
     resources: tuple[str, ...]
@@ -59,7 +62,9 @@ class Stage(msgspec.Struct, frozen=True):
             nodes=tuple(NodeName(name) for one in setting.nodes if one.fabric for name in one.names()),
             slots_min=1
             if any(one.cannot_coexist_with for one in setting.policy.models)
-            else min((_room(setting, one) for one in setting.nodes if one.fabric), default=1),
+            else min(
+                (*(_room(setting, one) for one in setting.nodes if one.fabric), *_free(setting)), default=1
+            ),
             fabrics=tuple(counts),
             devices=tuple(
                 (fabric, PhysicalID(f"{number:04d}"))
@@ -81,6 +86,15 @@ def _room(setting: Setting, nodes: Nodes) -> int:
     names = nodes.names()
     taken = [one.count for fabric in setting.fabrics for one in fabric.foreign if one.node in names]
     return max(1, nodes.slots - max(taken, default=0))
+
+
+def _free(setting: Setting) -> Iterator[int]:
+    """Return how many devices of each model every node of a fabric can surely be given."""
+    for fabric in setting.fabrics:
+        for model in setting.policy.models:
+            count = sum(one.count for one in fabric.batches if one.model == model.cdi_model_name)
+            others = sum(one.count for one in fabric.foreign if one.model == model.cdi_model_name)
+            yield max(1, count - others - (0 if model.binds else model.spares))
 
 
 def _resources(setting: Setting) -> Iterator[str]:
