@@ -11,6 +11,7 @@ import msgspec
 from jackfield.controllers import act_on_node
 from jackfield.controllers.asking import (
     delete,
+    need_booked,
     need_current,
     need_guarding,
     need_no_node,
@@ -299,6 +300,8 @@ async def _asked(
 
 
 async def _attach(action: Attach, hands: Hands) -> None:
+    if action.ask:
+        await need_booked(hands, action.order)
     version = await _sent("attach", action, hands)
     match await _asked(action, version, hands.world.fabrics[action.order.fabric].attach, hands):
         case Working():

@@ -61,6 +61,17 @@ async def need_owner(hands: Hands, new: ComposableResource) -> None:
         raise Conflict(f"request {new.request} is {'another' if found else 'gone'}")
 
 
+async def need_booked(hands: Hands, order: Order) -> None:
+    """See that what stands on an order's node is in the books that we know of. Raises Conflict if it is in no such."""
+    for device in hands.store.attached(order.node):
+        known = hands.store.resource_with(order.fabric, device.id) if device.model == order.model else None
+        if known is None:
+            continue
+        found = await _current(hands, ComposableResource, known.metadata.name)
+        if not isinstance(found, ComposableResource) or found.status.cdi_device_id != device.id:
+            raise Conflict(f"{device.id} on {order.node} is not in the books of {known.metadata.name} any more")
+
+
 async def need_no_node(hands: Hands, node: NodeName) -> None:
     """See that a node is gone, and that no pod is bound to it (rule 16). Raises Conflict if it is otherwise."""
     for kind, field in ((Node, "metadata.name"), (Pod, "spec.nodeName")):

@@ -45,7 +45,8 @@ class Dirty:
         self._later[key] = at
         self._count += 1
         heapq.heappush(self._timers, (at, self._count, key))
-        self._wake()
+        if self._timers[0][1] == self._count:  # whoever waits would else sleep too long
+            self._wake()
 
     async def get(self) -> Hashable:
         """Return the next key, which is then under work until `done`. One at a time may wait for it."""

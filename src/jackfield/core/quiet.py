@@ -31,6 +31,7 @@ def attach(view: View, resource: ComposableResource, order: Order, policy: Polic
         version=resource.metadata.resource_version,
         order=order if verb != "attach" else _anew(order, resource),
         mark_sent=True,
+        ask=verb == "attach",
         because=f"{resource.node} should have it" if verb != "attach" else "all is quiet and nothing came",
     )
     return Plan((send,), again_at=Seconds(now + policy.poll_seconds))

@@ -232,6 +232,8 @@ class Attach(Action, frozen=True, kw_only=True):
     order: Order
     mark_sent: bool = False
     """Write first when it was sent: the manager knows no order ids."""
+    ask: bool = False
+    """Ask the API first whether all that stands on the node is another's: else it is what the last call brought."""
 
 
 class Adopt(Action, frozen=True, kw_only=True):

@@ -18,6 +18,7 @@ from jackfield.sim import trouble
 from jackfield.sim.audit import Audit
 from jackfield.sim.loop import world as nobody
 from jackfield.sim.manager import Manager
+from jackfield.sim.pool import ELSEWHERE
 from jackfield.sim.program import Program, Static
 from jackfield.sim.rewind import Rewind
 from jackfield.sim.spec import Refusals
@@ -292,7 +293,9 @@ class Disasters:
 
         async def end() -> None:
             for device in taken:
-                pool.give_back(device)
+                found = pool.device(device)
+                if found is not None and found.node == ELSEWHERE:  # else somebody brought it to a node meanwhile
+                    pool.give_back(device)
 
         self._after(step.seconds, end)
 

@@ -338,6 +338,34 @@ def test_an_unclaimed_device_is_taken() -> None:
     play(scene)
 
 
+@pytest.mark.parametrize("booked", [True, False], ids=["another's", "nobody's"])
+def test_an_attach_is_repeated_only_if_what_stands_there_is_in_anothers_books(*, booked: bool) -> None:
+    """An old list shows resources that are gone: seed 321521 of the torture."""
+
+    async def scene(bench: Bench) -> None:
+        await bench.world.fabrics[b.FABRIC].attach(order())
+        await bench.wait(6)
+        bench.store.see(bench.manager.pool.inventory(), current=True)
+        made = await bench.put(b.resource(state=ResourceState.ATTACHING, sent="attach 2026-01-01T00:00:00.000000Z"))
+        other = b.resource("a100-9", on="n2", physical="0000", version="1")
+        if booked:
+            await bench.put(other)
+        else:
+            bench.store.put(other)
+        again = Attach(
+            phase=P, because=WHY, resource=CR, version=version(made), order=order(), mark_sent=True, ask=True
+        )
+        if booked:
+            await bench.act(again)
+            return
+        with pytest.raises(Conflict, match=r"0000 on n1 is not in the books of a100-9\.rack-a any more"):
+            await bench.act(again)
+        assert bench.store.resource_with(b.FABRIC, D0) is None
+        assert await bench.resource() == made, "nothing is noted as sent"
+
+    play(scene, Traits(chooses_device=True, knows_orders=False))
+
+
 class Distant:
     """The cluster at the end of a long line: what is written arrives a second later."""
 

@@ -319,6 +319,7 @@ def test_a_call_that_is_repeated_is_another_order() -> None:
         assert isinstance(send, Attach)
         assert isinstance(same, Attach)
         assert send.order == same.order, "the same view gives the same order"
+        assert send.ask == bool(mark), "what the first one brought may stand there, in books that are gone"
         ids.append(send.order.id)
     assert len(set(ids)) == len(ids)
 

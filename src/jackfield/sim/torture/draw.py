@@ -64,7 +64,7 @@ def draw(seed: int, given: Given = Given()) -> Ordeal:
     if given.policy is not None:
         setting = msgspec.structs.replace(setting, policy=given.policy)
     dice = chance.branch("time").generator
-    calm_at = round(dice.uniform(1500.0, 3600.0), 1)
+    calm_at = round(dice.uniform(1200.0, 2400.0), 1)
     stage = hardship.Stage.of(setting)
     troubles = hardship.troubles(chance.branch("troubles").generator, stage, calm_at)
     gone = {one.node for one in troubles if isinstance(one, Replace)}
@@ -144,7 +144,7 @@ def _policy(dice: random.Random) -> Policy:
         missing_seconds=Seconds(float(dice.choice((60, 90)))),
         # Mostly never: a safety net would hide that a wake-up was lost.
         resync_seconds=Seconds(float(dice.choice((300, 1e9, 1e9)))),
-        poll_seconds=Seconds(float(dice.choice((1, 2)))),
+        poll_seconds=Seconds(float(dice.choice((2, 5)))),
         claim_attempts_max=50,
     )
 
