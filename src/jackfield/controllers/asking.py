@@ -69,7 +69,9 @@ async def need_booked(hands: Hands, order: Order) -> None:
             continue
         found = await _current(hands, ComposableResource, known.metadata.name)
         if not isinstance(found, ComposableResource) or found.status.cdi_device_id != device.id:
-            raise Conflict(f"{device.id} on {order.node} is not in the books of {known.metadata.name} any more")
+            raise Conflict(
+                f"{device.id} on {order.node} is not in the books of {known.metadata.name} any more"
+            )
 
 
 async def need_no_node(hands: Hands, node: NodeName) -> None:

@@ -30,9 +30,21 @@ from jackfield.model.node import FAILURES, NODE_GROUP, Node
 from jackfield.model.pod import Pod
 from jackfield.model.policy import DRIVER, READY, Policy
 from jackfield.model.slice import ResourceSlice
+from jackfield.model.taint import DeviceTaintRule
 from jackfield.model.view import Failure
 
 UUID = "uuid"
+
+
+def place(one: ComposableResource | ResourceClaim | ResourceSlice | DeviceTaintRule) -> str:
+    """Return by which place changes of a kind are counted."""
+    match one:
+        case ResourceSlice():
+            return one.spec.node_name
+        case DeviceTaintRule():
+            return one.metadata.name
+        case _:
+            return one.node
 
 
 class Indexes:

@@ -110,14 +110,14 @@ class Plugin:
         )  # during an update another plugin of this node may have prepared something
         for _ in range(ROUNDS_MAX):
             plan = self._decide(key, preparing=preparing)
-            if plan.waiting:
-                return f"waiting for {plan.waiting[0].what}"
-            if not plan.actions:
-                return ""
             for action in plan.actions:
                 error = await self._do(action)
                 if error:
                     return error
+            if plan.waiting:
+                return f"waiting for {plan.waiting[0].what}"
+            if not plan.actions:
+                return ""
         return "not all steps could be taken yet"
 
     async def _do(self, action: AnyAction) -> str:

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
-from jackfield.controllers.indexes import Indexes
+from jackfield.controllers.indexes import Indexes, place
 from jackfield.controllers.supply import Supply
 from jackfield.core import naming, quota, room
 from jackfield.model.claim import ResourceClaim
@@ -71,6 +71,9 @@ class Store:
         self._changed: dict[tuple[type[Object], str], int] = {}
         self._heard: dict[tuple[type[Object], Key], Seconds] = {}
         self._left: dict[tuple[FabricName, PhysicalID], Seconds] = {}
+        self._complete: dict[type[Object], None] = {}
+        """The kinds of which everything was told once."""
+        self._born: dict[Uid, Seconds] = {}
         self._supply = Supply(self.policy)
         self._objects: dict[type[Object], dict[Key, Object]] = {}
         self._gone: dict[tuple[type[Object], Key], tuple[int, frozenset[Uid]]] = {}
@@ -111,6 +114,7 @@ class Store:
             case Deleted(object=gone):
                 return self.remove(gone)
             case Synced(kind=kind, keys=keys):
+                self._complete[kind] = None
                 known = self._objects.get(kind, {})
                 lost = [known[key] for key in sorted(known) if key not in keys]
                 # No grave for these: one that we wrote after the list was made is about to be told of.
@@ -381,6 +385,10 @@ class Store:
     def left_at(self, fabric: FabricName, physical: PhysicalID) -> Seconds:
         return self._left.get((fabric, physical), LONG_AGO)
 
+    def born_at(self, resource: ComposableResource) -> Seconds:
+        born = self._born.get(resource.uid, LONG_AGO)
+        return born if LONG_AGO < born <= self.clock() else seconds(resource.metadata.creation_timestamp)
+
     def heard_at(self, one: Object) -> Seconds:
         """Return when a change of an object was last taken."""
         return self._heard.get((type(one), one.key), LONG_AGO)
@@ -433,7 +441,10 @@ class Store:
         self.news += 1
         for one in (old, new):
             if isinstance(one, ComposableResource | ResourceClaim | ResourceSlice | DeviceTaintRule):
-                self._changed[type(one), _place(one)] = self.news
+                self._changed[type(one), place(one)] = self.news
+        fresh = new is not None and (old is None or old.uid != new.uid)
+        if fresh and isinstance(new, ComposableResource) and ComposableResource in self._complete:
+            self._born[new.uid] = self.clock()
         if isinstance(new, ComposableResource | DeviceTaintRule):
             self._heard[type(new), new.key] = self.clock()
         elif old is not None:
@@ -441,9 +452,11 @@ class Store:
 
     def _outlived(self, gone: ComposableResource) -> None:
         """Doubt a manager that still shows what a resource had: another process of ours may have had it detached."""
+        self._born.pop(gone.uid, None)
         fabric = naming.fabric_of(gone.device, self.policy) if gone.device is not None else None
         if fabric is not None:
-            self._left[fabric, gone.status.cdi_device_id] = self.clock()
+            came = (one.id for one in self.attached(gone.node) if one.order == gone.order)
+            self._left[fabric, gone.status.cdi_device_id or next(came, PhysicalID(""))] = self.clock()
         if fabric is not None and self.place_of(fabric, gone.status.cdi_device_id) == gone.node:
             self.doubt(fabric)
 
@@ -476,16 +489,6 @@ class Store:
 def _long_ago() -> Seconds:
     """Have no clock: nothing is known to be new."""
     return LONG_AGO
-
-
-def _place(one: ComposableResource | ResourceClaim | ResourceSlice | DeviceTaintRule) -> str:
-    match one:
-        case ResourceSlice():
-            return one.spec.node_name
-        case DeviceTaintRule():
-            return one.metadata.name
-        case _:
-            return one.node
 
 
 def _version(one: Object) -> int:

@@ -264,7 +264,7 @@ def _give_up(view: View, resource: ComposableResource, policy: Policy, now: Seco
         return "nobody wants it any more"
     if view.node(resource.node) is None:
         return f"node {resource.node} is gone"
-    if now >= _deadline(resource, policy) and not _seen(view, resource):
+    if now >= _deadline(view, resource, policy) and not _seen(view, resource):
         return f"it did not come within {policy.attach_deadline_seconds:.0f} s"
     return _mistaken(view, resource) or _vanished(view, resource, policy, now)
 
@@ -322,7 +322,9 @@ def _to_blame(view: View, resource: ComposableResource, policy: Policy, now: Sec
     """Whether device and node failed together and nobody has noted it; a pause, a silence or a queue is no fault."""
     if view.node(resource.node) is None:
         return False
-    late = now >= _deadline(resource, policy) and not resource.deleting and _asked(view, resource, policy)
+    late = (
+        now >= _deadline(view, resource, policy) and not resource.deleting and _asked(view, resource, policy)
+    )
     if not (resource.status.error or late or _mistaken(view, resource)):
         return False
     since = seconds(resource.metadata.creation_timestamp)
@@ -340,7 +342,7 @@ def _come_online(view: View, resource: ComposableResource, policy: Policy, now: 
 
 def _hope_ends(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> Seconds:
     """When an attach that nothing is heard of is given up; one that should be and may not be is looked at meanwhile."""
-    ends = min(_deadline(resource, policy), room.gone_at(view, resource, policy))
+    ends = min(_deadline(view, resource, policy), room.gone_at(view, resource, policy))
     return ends if ends > now else _soon(policy, now)
 
 
@@ -454,8 +456,8 @@ def _knows_orders(view: View, resource: ComposableResource, policy: Policy) -> b
     return inventory.traits.knows_orders if inventory is not None else not resource.sent[0]
 
 
-def _deadline(resource: ComposableResource, policy: Policy) -> Seconds:
-    return Seconds(seconds(resource.metadata.creation_timestamp) + policy.attach_deadline_seconds)
+def _deadline(view: View, resource: ComposableResource, policy: Policy) -> Seconds:
+    return Seconds(view.born_at(resource) + policy.attach_deadline_seconds)
 
 
 def _soon(policy: Policy, now: Seconds) -> Seconds:

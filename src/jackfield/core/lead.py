@@ -56,7 +56,7 @@ def of_node(view: View, policy: Policy, node: NodeName) -> FabricName:
     Another replica may have been shown it before us, or have been shown last that it is gone: were it nobody's for one
     of us, we would both lead it. Its label says whose it is, and when the node is gone what was lent to it does.
     """
-    shown = view.fabric_of(node)
+    shown = home(view, node)
     if shown is not None:
         return shown
     found = view.node(node)
@@ -64,11 +64,21 @@ def of_node(view: View, policy: Policy, node: NodeName) -> FabricName:
     return FabricName(label) if label else _lent(view, policy, node)
 
 
+def home(view: View, node: NodeName) -> FabricName | None:
+    """Return the fabric that a node is a machine of, or, if no manager shows it any more, whose device stands there."""
+    shown = view.fabric_of(node)
+    if shown is not None:
+        return shown
+    left = view.attached(node)
+    return next((one for one in view.fabrics() for had in left if view.place_of(one, had.id) == node), None)
+
+
 def _lent(view: View, policy: Policy, node: NodeName) -> FabricName:
-    """Return the fabric of a device that stands on a node, or that a claim was given there."""
+    """Return the fabric of a device that stands on a node, that a claim was given there, or that is wanted there."""
     standing = (one.device for one in view.resources_on(node))
     given = (result.id for claim in view.claims_on(node) for result in claim.results)
-    found = (naming.fabric_of(one, policy) for one in (*standing, *given) if one is not None)
+    wanted = (one.device for request in view.requests_on(node) for one in request.wanted)
+    found = (naming.fabric_of(one, policy) for one in (*standing, *given, *wanted) if one is not None)
     return next((one for one in found if one is not None), NO_FABRIC)
 
 

@@ -50,7 +50,7 @@ LIFE = (
     ),
     Step(
         Phase.VISIBLE,
-        ("hotplug.decide",),
+        ("hotplug.decide", "prepare.decide"),
         ("Rescan", "MarkVisible"),
         "condition Visible, with what the node saw",
     ),

@@ -19,6 +19,7 @@ from jackfield.model.plan import (
     Plan,
     PrepareKey,
     RemoveCDI,
+    Rescan,
     Waiting,
     WriteCDI,
 )
@@ -33,6 +34,8 @@ class Refusal(msgspec.Struct, frozen=True):
     """Why a device is not prepared now; the kubelet asks again."""
 
     what: str
+    unseen: str = ""
+    """The resource whose device is to be looked for."""
 
 
 class _Asked(msgspec.Struct, frozen=True):
@@ -169,7 +172,8 @@ def _fit(asked: _Asked, result: DeviceRequestAllocationResult) -> _Fit | Refusal
     physical = resource.status.cdi_device_id
     seen = sight.of(resource, asked.facts, asked.policy.identities)
     if seen is None:
-        return Refusal(f"{physical or result.device} to be seen on {asked.key.node}")
+        # It was seen before, or it would not be online: a release that a restored backup has forgotten took it away.
+        return Refusal(f"{physical or result.device} to be seen on {asked.key.node}", resource.metadata.name)
     if isinstance(seen, sight.Blurred):
         return Refusal(seen.what)
     uid, own = asked.claim.uid, seen.physical
@@ -265,4 +269,9 @@ def _let_go(resource: ComposableResource, key: PrepareKey) -> LetGo:
 
 
 def _refused(key: PrepareKey, refusal: Refusal) -> Plan:
-    return Plan(waiting=(Waiting(f"claim/{key.claim}", "Preparing", refusal.what),))
+    waiting = Waiting(f"claim/{key.claim}", "Preparing", refusal.what)
+    if not refusal.unseen:
+        return Plan(waiting=(waiting,))
+    because = "a claim is to have it, and it is not seen any more"
+    rescan = Rescan(phase=Phase.VISIBLE, node=key.node, resource=refusal.unseen, because=because)
+    return Plan((rescan,), (waiting,))

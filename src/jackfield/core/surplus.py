@@ -5,7 +5,7 @@ and are then used or returned like any idle device. What is not ours gets one on
 the inventory. Must not know what becomes of them.
 """
 
-from jackfield.core import evict, naming
+from jackfield.core import evict, lead, naming
 from jackfield.model.composition import (
     DEVICE,
     FINALIZER,
@@ -28,15 +28,17 @@ SLOTS_SEARCHED_MAX = 4096
 
 def adopt(view: View, node: NodeName, policy: Policy, now: Seconds) -> Plan:
     """Return a resource for each device on the node that no resource has or waits for, and that is ours or to go."""
-    fabric, machine = view.fabric_of(node), view.machine(node)
+    fabric, machine = lead.home(view, node), view.machine(node)
     inventory = view.inventory(fabric) if fabric is not None else None
-    if fabric is None or machine is None or inventory is None:
+    if fabric is None or inventory is None:
         return Plan()
     puts, again_at = [], Seconds(float("inf"))
     taken: list[DeviceID] = []
     for device in view.attached(node):
         model = policy.model(device.model)
         wanted = device.ours or evict.named(view, fabric, device, policy)
+        if machine is None and not device.order:
+            continue  # a machine that no manager shows to us may be another's, unless an order of ours names it
         if not wanted or model is None or view.resource_with(fabric, device.id) is not None:
             continue
         request = view.request(naming.request(node, model))
@@ -79,18 +81,18 @@ def _doubted_until(view: View, node: NodeName, device: FabricDevice, policy: Pol
     Such a listing is old. Of a node that is there it is noted that the device failed on it; on one that is gone nobody
     can note anything, and the device would be put into the books and out of them without end.
     """
-    fabric = view.fabric_of(node)
+    fabric = lead.home(view, node)
     if fabric is None or view.node(node) is not None:
         return Seconds(float("-inf"))
     return Seconds(view.left_at(fabric, device.id) + policy.blame_seconds)
 
 
-def settles(inventory: Inventory, machine: Machine, device: FabricDevice) -> Seconds:
+def settles(inventory: Inventory, machine: Machine | None, device: FabricDevice) -> Seconds:
     """Return when a device has stood there for so long that no call under way can have to do with it.
 
     Where it says by whose order it came, what else comes and goes there does not matter: a busy node is never quiet.
     """
-    since = device.since if device.order else max(machine.since, device.since)
+    since = device.since if device.order or machine is None else max(machine.since, device.since)
     return Seconds(since + inventory.traits.call_timeout)
 
 

@@ -76,6 +76,9 @@ class View(Protocol):
     def left_at(self, fabric: FabricName, physical: PhysicalID) -> Seconds:
         """When this process heard that a resource went which had a device; long ago if none did."""
 
+    def born_at(self, resource: ComposableResource) -> Seconds:
+        """When a resource came to be: as this process saw it, by its own clock; else as the API says, by the API's."""
+
     def heard_at(self, one: Object) -> Seconds:
         """When this process last heard that a resource or a taint had changed, by its own clock; long ago of others."""
 

@@ -294,7 +294,9 @@ class Disasters:
         async def end() -> None:
             for device in taken:
                 found = pool.device(device)
-                if found is not None and found.node == ELSEWHERE:  # else somebody brought it to a node meanwhile
+                if (
+                    found is not None and found.node == ELSEWHERE
+                ):  # else somebody brought it to a node meanwhile
                     pool.give_back(device)
 
         self._after(step.seconds, end)

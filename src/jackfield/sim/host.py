@@ -52,6 +52,8 @@ class SimHost:
         """Until then nothing more comes into sight."""
         self.duds: dict[PhysicalID, Seconds] = {}
         """Until when the driver of a device does not start."""
+        self.booted_at = LONG_AGO
+        """When it was last started anew."""
         self.clinging_until = LONG_AGO
         """Until then somebody has every device open."""
         self._coming: dict[PhysicalID, asyncio.Task[None]] = {}
@@ -108,6 +110,7 @@ class SimHost:
 
     def reboot(self) -> None:
         """Start the node anew: its devices come up again one by one; the disk keeps the checkpoint."""
+        self.booted_at = self._clock.now()
         self._seen.clear()
         for device in self._plugged:
             self._unlink(device)

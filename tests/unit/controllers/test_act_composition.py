@@ -346,7 +346,9 @@ def test_an_attach_is_repeated_only_if_what_stands_there_is_in_anothers_books(*,
         await bench.world.fabrics[b.FABRIC].attach(order())
         await bench.wait(6)
         bench.store.see(bench.manager.pool.inventory(), current=True)
-        made = await bench.put(b.resource(state=ResourceState.ATTACHING, sent="attach 2026-01-01T00:00:00.000000Z"))
+        made = await bench.put(
+            b.resource(state=ResourceState.ATTACHING, sent="attach 2026-01-01T00:00:00.000000Z")
+        )
         other = b.resource("a100-9", on="n2", physical="0000", version="1")
         if booked:
             await bench.put(other)

@@ -310,3 +310,20 @@ def test_entries_that_wait_for_us_are_no_other_drivers_and_those_without_a_uuid_
         store = world(replace(theirs, spec=replace(theirs.spec, devices=(listed,))))
         assert store.published("GPU-1") == store.published("") == ()
         assert store.slice_with(OTHERS) is not None
+
+
+def test_a_resource_is_as_old_as_the_process_says_that_saw_it_come() -> None:
+    """The API's clock may be far from ours; what was there before we came is as old as the API says."""
+    store, time = Store(policy()), [NOW + 600]
+    store.clock = lambda: Seconds(time[0])
+    old, new = (resource(f"a100-{one}", created=NOW, uid=f"u{one}", version=f"{one}") for one in (1, 2))
+    store.observe(Changed(old))
+    store.observe(Synced(ComposableResource, frozenset({old.key})))
+    store.observe(Changed(new))
+    assert (store.born_at(old), store.born_at(new)) == (NOW, NOW + 600)
+    time[0] = NOW + 700
+    for one, version in ((old, "3"), (new, "4")):
+        store.observe(Changed(replace(one, metadata=replace(one.metadata, resource_version=version))))
+    assert (store.born_at(old), store.born_at(new)) == (NOW, NOW + 600)
+    time[0] = NOW + 1
+    assert store.born_at(new) == NOW, "our clock went back since"

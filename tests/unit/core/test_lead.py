@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from jackfield.core import lead
 from jackfield.core.lead import NO_FABRIC, Replica
 from jackfield.model.composition import ComposableResource
+from jackfield.model.fabric import FabricDevice
 from jackfield.model.meta import Object, ObjectMeta
-from jackfield.model.names import FabricName, Key, NodeName, Seconds
+from jackfield.model.names import FabricName, Key, ModelName, NodeName, PhysicalID, Seconds
 from jackfield.model.plan import SliceKey
 from jackfield.model.policy import DRIVER
 from jackfield.testing import builders as b
@@ -117,6 +118,13 @@ ROWS: dict[str, tuple[Callable[..., FabricName], object, tuple[Object, ...], str
         (b.claim("c", on="gone"),),
         "rack-a",
     ),
+    "a node that is gone, and for which a device is wanted": (
+        lead.of_node,
+        NodeName("gone"),
+        (b.request({"a100-1": "c"}, on="gone"),),
+        "rack-a",
+    ),
+    "a machine that is shown no more, but a device on it": (lead.of_node, NodeName("lost"), (), "rack-a"),
     "a node that is gone, with what is nobody's": (
         lead.of_node,
         NodeName("gone"),
@@ -159,4 +167,5 @@ ROWS: dict[str, tuple[Callable[..., FabricName], object, tuple[Object, ...], str
 @pytest.mark.parametrize("row", ROWS)
 def test_a_key_belongs_to_one_fabric(row: str) -> None:
     of, key, objects, fabric = ROWS[row]
-    assert of(b.world(*objects, inventories=(b.inventory(),), policy=POLICY), POLICY, key) == fabric
+    stage = b.showing(b.inventory(), FabricDevice(PhysicalID("9"), ModelName("A100"), node=NodeName("lost")))
+    assert of(b.world(*objects, inventories=(stage,), policy=POLICY), POLICY, key) == fabric

@@ -99,7 +99,7 @@ REFUSALS = {
         resources=(online(record=recorded("v")),), says="to be recorded for this claim"
     ),
     "held by another": Row(resources=(online(holder="v"),), says="a100-1 to be unprepared for another claim"),
-    "not seen": Row(facts=Facts((TWO,)), says="1 to be seen on n1"),
+    "not seen": Row(facts=Facts((TWO,)), do=("Rescan resource/a100-1.rack-a",), says="1 to be seen on n1"),
     "prepared for another": Row(
         facts=Facts((ONE,), (prepared("v"),)), says="a100-1 to be unprepared for claim default/of-v"
     ),

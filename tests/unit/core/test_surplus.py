@@ -122,7 +122,8 @@ def test_a_manager_that_knows_no_orders_leaves_none_to_be_written() -> None:
         ((), showing(STAGE, replace(FOUND, node=NodeName("n2"))), policy(), ""),
         ((), showing(STAGE, replace(FOUND, node=NodeName(""))), policy(), ""),
         ((), STAGE, policy("H100"), ""),
-        ((), replace(STAGE, machines=()), policy(), ""),
+        ((), replace(UNSAID, machines=()), policy(), ""),
+        ((), replace(STAGE, machines=()), policy(), "a100-9.rack-a"),
         ((resource("a100-5", physical="9"),), STAGE, policy(), ""),
         ((resource("a100-9"),), STAGE, policy(), ""),
         ((resource("a100-9", on="n2"),), STAGE, policy(), ""),
@@ -163,6 +164,7 @@ def test_a_manager_that_knows_no_orders_leaves_none_to_be_written() -> None:
         "in the pool: nobody's business",
         "of no model in the policy: left alone",
         "on what is no machine: left alone",
+        "on what is no machine any more, by an order of ours: taken back",
         "a resource's: its own",
         "a resource has its name: it will have it",
         "a resource elsewhere has its name: it is to come there",
@@ -244,9 +246,18 @@ def test_nothing_is_adopted_for_a_request_that_goes() -> None:
     assert names(adopted(replace(going, metadata=replace(going.metadata, deletion_timestamp=NO_TIME)))) != ""
 
 
-def test_what_a_resource_on_a_node_that_is_gone_has_just_given_up_is_left_alone_for_a_while() -> None:
+@pytest.mark.parametrize(
+    "given_up",
+    [
+        resource("a100-9", physical="9", state=ResourceState.DELETING),
+        resource("a100-9", state=ResourceState.DELETING, order="an-order"),
+    ],
+    ids=["with its device", "by its order alone"],
+)
+def test_what_a_resource_on_a_node_that_is_gone_has_just_given_up_is_left_alone_for_a_while(
+    given_up: ComposableResource,
+) -> None:
     """Its manager shows an old listing; where there is a node, it is noted on that."""
-    given_up = resource("a100-9", physical="9", state=ResourceState.DELETING)
     for nodes, expected in (((), ""), ((node(),), "a100-9.rack-a")):
         view = world(*nodes, given_up, inventories=[STAGE])
         view.clock = lambda: Seconds(NOW - 10)

@@ -49,7 +49,7 @@ from jackfield.sim.audit.orders import Call, Line, Orders
 from jackfield.sim.host import SimHost
 from jackfield.sim.manager import Manager
 from jackfield.sim.pool import Movement
-from jackfield.sim.weather import RoughClient
+from jackfield.sim.weather import LATE_MAX, TIMEOUT, RoughClient
 from jackfield.sim.world import SimWorld
 
 KINDS = (Node, Pod, ResourceClaim, ComposabilityRequest, ComposableResource, ResourceSlice, DeviceTaintRule)
@@ -295,7 +295,9 @@ class Audit:
         if host is None or not binds or physical in self._excused or new.spec.force_detach:
             return
         name, conditions = f"resource/{new.metadata.name}", new.status.conditions
-        seen = any(one.physical == physical for one in host.seen())
+        # What was said before the node was started anew may be under way.
+        booted = self._world.clock.now() < host.booted_at + TIMEOUT + LATE_MAX
+        seen = booted or any(one.physical == physical for one in host.seen())
         if holds(conditions, VISIBLE) and not holds(before, VISIBLE) and not seen:
             self._violated(Checker.VISIBLE_UNSEEN, f"{name}: {new.node} does not see {physical} (rule 6)")
         used = any(one.physical == physical for one in host.prepared())

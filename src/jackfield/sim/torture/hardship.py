@@ -37,7 +37,7 @@ class Stage(msgspec.Struct, frozen=True):
     slots_min: int
     """So many devices a claim may ask for: one, where it could be given models that may not be on one node.
 
-    Nor more than a pool has beside the spares that a vendor's driver offers: those serve on the node they are on.
+    Nor more than a pool has beside its spares: those serve on the node they are on while anything else is free.
     """
     fabrics: tuple[FabricName, ...]
     devices: tuple[tuple[FabricName, PhysicalID], ...]
@@ -94,7 +94,7 @@ def _free(setting: Setting) -> Iterator[int]:
         for model in setting.policy.models:
             count = sum(one.count for one in fabric.batches if one.model == model.cdi_model_name)
             others = sum(one.count for one in fabric.foreign if one.model == model.cdi_model_name)
-            yield max(1, count - others - (0 if model.binds else model.spares))
+            yield max(1, count - others - model.spares)
 
 
 def _resources(setting: Setting) -> Iterator[str]:
