@@ -159,7 +159,7 @@ def _named(view: View, request: ComposabilityRequest, policy: Policy, now: Secon
     gone = tuple(one for one in unwanted if one not in used)
     moving = [device.device for device in wanted if _elsewhere(view, device, node)]
     errors = [f"{', '.join(moving)} to come back from another node"] if moving else []
-    errors += [f"node {node}, which is gone"] if absent and view.node(node) is None else []
+    errors += [f"node {node}, which is gone, to come back"] if absent and view.node(node) is None else []
     errors += [f"the pods that {', '.join(taken)} was taken from by force to end"] if taken else []
     waiting = [f"{', '.join(strays)}, attached and in nobody's books, to be put there"] if strays else []
     names = ", ".join(one.metadata.name for one in used)
