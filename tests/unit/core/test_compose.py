@@ -114,7 +114,8 @@ NAMED = {
         (named("a100-1"), b.resource("a100-1"), b.resource("a100-2")), (delete(2),)
     ),
     "nothing is created for a node that is gone": Row(
-        (b.request({"a100-1": "c"}, on="gone", name="jackfield-a100-n1"),), error="node gone, which is gone, to come back"
+        (b.request({"a100-1": "c"}, on="gone", name="jackfield-a100-n1"),),
+        error="node gone, which is gone, to come back",
     ),
     "what goes already is not deleted twice": Row(
         (named("a100-1"), b.resource("a100-2", deleted=b.NOW)), (put(1),)
