@@ -9,7 +9,7 @@ from jackfield.core import naming, quota, room
 from jackfield.model.claim import ATTEMPTS, DeviceRequestAllocationResult, ResourceClaim
 from jackfield.model.composition import ComposableResource, Wanted
 from jackfield.model.meta import holds
-from jackfield.model.names import NEVER, DeviceID, NodeName, Seconds, seconds
+from jackfield.model.names import NEVER, DeviceID, NodeName, Seconds
 from jackfield.model.policy import FAILED, READY, RESCHEDULE, DeviceModel, Policy
 from jackfield.model.view import View
 
@@ -251,7 +251,7 @@ def _admission(ledger: _Ledger, claim: ResourceClaim, wants: tuple[Want, ...]) -
         return Refuse(FAILED, wants[0].device, beyond.words)
     policy = ledger.policy
     patience = min(policy.quota_wait_seconds, policy.binding_timeout_seconds - policy.binding_margin_seconds)
-    until = Seconds(_allocated_at(claim) + patience)
+    until = Seconds(claim.given_at + patience)
     if ledger.now >= until:
         return Refuse(RESCHEDULE, wants[0].device, beyond.words)
     return Postpone(f"the quota of its namespace: {beyond.words}", until)
@@ -311,7 +311,7 @@ def _in_time(ledger: _Ledger, new: tuple[Want, ...]) -> Refuse | None:
         if ahead < jobs and (place // jobs + 1) * each > patience:
             continue  # going round would not help; a device that comes late serves the next attempt
         done_at = ledger.now + ((ahead + place) // jobs + 1) * each
-        if done_at > _allocated_at(want.claim) + patience:
+        if done_at > want.claim.given_at + patience:
             text = f"fabric {fabric} has {ahead + place} orders ahead of it and cannot attach it in time"
             return Refuse(RESCHEDULE, want.device, text)
     return None
@@ -321,9 +321,3 @@ def _ordered(ledger: _Ledger, want: Want) -> bool:
     """Whether the node's request names the device for this claim: what is under way is not given up for time."""
     request = ledger.view.request(naming.request(ledger.node, want.model))
     return request is not None and Wanted(want.device, want.claim.key) in request.wanted
-
-
-def _allocated_at(claim: ResourceClaim) -> Seconds:
-    allocation = claim.status.allocation
-    assert allocation is not None
-    return seconds(allocation.allocation_timestamp)

@@ -48,7 +48,9 @@ class Folder:
             text = self.token.read_text().strip()
             mode = self.token.stat().st_mode
         except (OSError, UnicodeDecodeError) as error:
-            raise BadFolder(f"{self.token}: there is no token that can be read: {error}") from None
+            why = error.strerror if isinstance(error, OSError) else "it is no text"
+            what = "the manager makes one when it is first served; --state or --token-file says where it is"
+            raise BadFolder(f"{self.token}: there is no token that can be read: {why}; {what}") from None
         if mode & 0o077:
             raise BadFolder(f"{self.token}: others can read it; chmod 600 it")
         if len(text) < TOKEN_LENGTH_MIN or not text.isascii() or not text.isprintable() or " " in text:
