@@ -294,9 +294,8 @@ class Disasters:
         async def end() -> None:
             for device in taken:
                 found = pool.device(device)
-                if (
-                    found is not None and found.node == ELSEWHERE
-                ):  # else somebody brought it to a node meanwhile
+                # Unless somebody has brought it to a node meanwhile.
+                if found is not None and found.node == ELSEWHERE:
                     pool.give_back(device)
 
         self._after(step.seconds, end)

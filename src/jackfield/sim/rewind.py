@@ -55,9 +55,8 @@ class Rewind:
             return False
         wishes = {kind: self._wishes(kind) for kind in WISHES}
         world.api.restore(self._backup)
-        restored = {
-            kind: self._wishes(kind) for kind in WISHES
-        }  # what is wished for from now on is wished for
+        # What is wished for from now on is no part of the backup.
+        restored = {kind: self._wishes(kind) for kind in WISHES}
         for program in world.programs.values():  # all connections broke, those as well that were silent
             program.weather.deaf.clear()
         self._audit.rewound()
