@@ -377,9 +377,5 @@ class Runner:
         """Return a change about every object and fabric, as if all had just been heard of."""
         objects = (ObjectChanged(None, one) for kind in self.store.kinds() for one in self.store.all(kind))
         inventories = (self.store.inventory(fabric) for fabric in self.store.fabrics())
-        fabrics = (
-            InventoryChanged(one.fabric, tuple(machine.node for machine in one.machines), ())
-            for one in inventories
-            if one is not None
-        )
+        fabrics = (InventoryChanged(one.fabric, one.nodes, ()) for one in inventories if one is not None)
         return (*objects, *fabrics)

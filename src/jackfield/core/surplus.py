@@ -37,8 +37,6 @@ def adopt(view: View, node: NodeName, policy: Policy, now: Seconds) -> Plan:
     for device in view.attached(node):
         model = policy.model(device.model)
         wanted = device.ours or evict.named(view, fabric, device, policy)
-        if machine is None and not device.order:
-            continue  # a machine that no manager shows to us may be another's, unless an order of ours names it
         if not wanted or model is None or view.resource_with(fabric, device.id) is not None:
             continue
         request = view.request(naming.request(node, model))

@@ -66,6 +66,12 @@ class Inventory(msgspec.Struct, frozen=True, omit_defaults=True):
     begun: Seconds = NEVER
     """When it began to be read, where that was before it was asked for."""
 
+    @property
+    def nodes(self) -> tuple[NodeName, ...]:
+        """Its machines, and whatever else devices stand on: one that is not listed any more may still have some."""
+        standing = (device.node for device in self.devices if device.node)
+        return tuple(dict.fromkeys((*(machine.node for machine in self.machines), *standing)))
+
 
 class Order(msgspec.Struct, frozen=True):
     """What is asked of a manager; the same id always means the same order."""

@@ -31,7 +31,7 @@ from jackfield.model.claim import (
 from jackfield.model.composition import ResourceState
 from jackfield.model.fabric import Inventory, Traits
 from jackfield.model.meta import ObjectMeta
-from jackfield.model.names import NEVER, Key, Seconds
+from jackfield.model.names import NEVER, Key, NodeName, Seconds
 from jackfield.model.node import Node
 from jackfield.model.plan import LabelNode, Phase, Plan
 from jackfield.model.pod import Container, Pod, PodResourceClaim, PodSpec
@@ -260,10 +260,10 @@ def test_a_full_pass_is_about_every_object_and_every_fabric() -> None:
     async def scene() -> None:
         stage = Scene(Decision(), Host())
         node = await stage.bench.put(b.node())
-        stage.bench.store.see(b.inventory())
+        stage.bench.store.see(b.inventory(attached={"1": b.NODE, "2": "not-listed-any-more"}))
         assert stage.runner.everything() == (
             ObjectChanged(None, node),
-            InventoryChanged(b.FABRIC, (b.NODE,), ()),
+            InventoryChanged(b.FABRIC, (b.NODE, NodeName("not-listed-any-more")), ()),
         )
 
     play(scene)
