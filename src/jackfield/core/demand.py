@@ -100,9 +100,7 @@ def _in_turn(view: View, node: NodeName, policy: Policy) -> tuple[ResourceClaim,
 
 
 def _demand(ledger: _Ledger, claim: ResourceClaim) -> Demand:
-    ours = tuple(
-        one for one in claim.results if READY in one.binding_conditions and _is_ours(one, ledger.policy)
-    )
+    ours = _ours(claim, ledger.policy)
     wants, verdict = [], _answered(claim, ours)
     for result in ours:
         model = naming.model_of(result.id, ledger.policy)
@@ -120,8 +118,10 @@ def _demand(ledger: _Ledger, claim: ResourceClaim) -> Demand:
     return Demand(claim, tuple(result.id for result in ours), tuple(wants), verdict)
 
 
-def _is_ours(result: DeviceRequestAllocationResult, policy: Policy) -> bool:
-    return naming.fabric_of(result.id, policy) is not None
+def _ours(claim: ResourceClaim, policy: Policy) -> tuple[DeviceRequestAllocationResult, ...]:
+    """Return what of a claim waits for an answer of ours, or has been given one."""
+    asking = (one for one in claim.results if READY in one.binding_conditions)
+    return tuple(one for one in asking if naming.fabric_of(one.id, policy) is not None)
 
 
 def _answered(claim: ResourceClaim, ours: tuple[DeviceRequestAllocationResult, ...]) -> Verdict | None:
@@ -146,7 +146,7 @@ def _judge(ledger: _Ledger, claim: ResourceClaim, wants: tuple[Want, ...]) -> Ve
             or _vanished(ledger, want)
             or _occupied(ledger, want)
             or _kept(want)
-            or _used_by_driver(ledger.view, want)
+            or _used_by_driver(ledger, want)
         )
         if refused is not None:
             return refused
@@ -229,15 +229,26 @@ def _kept(want: Want) -> Refuse | None:
     return Refuse(RESCHEDULE, want.device, f"{want.resource.node} does not let go of it: {keeper}")
 
 
-def _used_by_driver(view: View, want: Want) -> Refuse | None:
-    """In `reschedule` a device serves under its driver's name; who was given ours as well came too late."""
+def _used_by_driver(ledger: _Ledger, want: Want) -> Refuse | None:
+    """In `reschedule` a device serves under its driver's name; who was given ours as well came too late.
+
+    Not so if whoever has it under that name still waits for others of ours, and so goes round itself: each would
+    be sent away for the other, again and again.
+    """
     if want.model.binds or want.resource is None:
         return None
-    for name in view.published(want.resource.status.device_id):
-        for user in view.claims_holding(name):
+    for name in ledger.view.published(want.resource.status.device_id):
+        for user in ledger.view.claims_holding(name):
+            if _waits_itself(user, ledger.policy):
+                continue
             text = f"{want.device.device} serves claim {user.key} as {name}"
             return Refuse(RESCHEDULE, want.device, text)
     return None
+
+
+def _waits_itself(claim: ResourceClaim, policy: Policy) -> bool:
+    ours = _ours(claim, policy)
+    return bool(ours) and _answered(claim, ours) != Settled(ready=True)
 
 
 def _admission(ledger: _Ledger, claim: ResourceClaim, wants: tuple[Want, ...]) -> Refuse | Postpone | None:

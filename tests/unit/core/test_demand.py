@@ -35,6 +35,11 @@ SHARED = device("gpu.example.com/a100-fabricrack-a/a100-1")
 """A device of the fabric that a vendor's driver will publish once it is attached."""
 OTHERS = device("gpu.example.com/n1/gpu-0")
 """The same device, as the vendor's driver publishes it."""
+MORE = device("gpu.example.com/a100-fabricrack-a/a100-2")
+MIXED = claim("b", devices=[OTHERS, MORE])
+"""Given what is there under its driver's name, and one that must be attached first."""
+SENT = claim("b", devices=[OTHERS, MORE], told=RESCHEDULE).status
+BOUND = claim("b", devices=[OTHERS, MORE], ready=True).status
 
 
 # --- what a demand consists of
@@ -298,8 +303,21 @@ def test_a_failure_names_the_order_that_failed() -> None:
             f"{RESCHEDULE} a100-1: a100-1 serves claim default/b as {OTHERS}",
         ),
         ((vendor_slice("GPU-1"), claim("b", devices=[OTHERS], waits=())), "served"),
+        ((resource(SHARED, uuid="GPU-1"), vendor_slice("GPU-1"), MIXED), "served"),
+        ((resource(SHARED, uuid="GPU-1"), vendor_slice("GPU-1"), replace(MIXED, status=SENT)), "served"),
+        (
+            (resource(SHARED, uuid="GPU-1"), vendor_slice("GPU-1"), replace(MIXED, status=BOUND)),
+            f"{RESCHEDULE} a100-1: a100-1 serves claim default/b as {OTHERS}",
+        ),
     ],
-    ids=["free", "in use", "another device"],
+    ids=[
+        "free",
+        "in use",
+        "another device",
+        "taken by who waits for another of ours",
+        "taken by who was sent round, and has not left yet",
+        "in use beside another of ours",
+    ],
 )
 def test_a_claim_on_a_device_that_its_driver_publishes(objects: tuple[Object, ...], verdict: str) -> None:
     assert verdicts(claim("a", devices=[SHARED]), *objects, chosen=VENDORS)["a"] == verdict
