@@ -74,29 +74,49 @@ class _Ledger(msgspec.Struct):
     others: int
     """Devices that take room and are no business of ours."""
     taken: dict[DeviceID, DeviceModel] = {}
+    promised: dict[DeviceID, DeviceModel] = {}
+    """Devices that stand there, or are about to, and were only given to claims that wait for an answer."""
 
 
 def on_node(view: View, node: NodeName, policy: Policy, now: Seconds) -> tuple[Demand, ...]:
-    """Return the demand on a node by priority, oldest claim first; a later one gets what the earlier ones left."""
+    """Return the demand on a node by priority, oldest claim first; a later one gets what the earlier ones left.
+
+    What was ordered for a claim is not taken from it for one that came later, though that was given what stands there.
+    """
     ledger = _Ledger(view, node, policy, now, room.strangers(view, node))
     for resource in room.present(view, node):
         model = policy.model(resource.spec.model)
         if not room.busy(view, resource):
             continue  # idle devices make room for claims; all others stay
-        if resource.device is not None and model is not None:
-            ledger.taken[resource.device] = model
-        else:
+        if resource.device is None or model is None:
             ledger.others += 1
-    return tuple(_demand(ledger, claim) for claim in _in_turn(view, node, policy))
+        elif _is_promised(ledger, resource):
+            ledger.promised[resource.device] = model
+        else:
+            ledger.taken[resource.device] = model
+    first, later = _in_turn(view, node, policy)
+    demands = [_demand(ledger, claim) for claim in first]
+    ledger.taken |= ledger.promised
+    return (*demands, *(_demand(ledger, claim) for claim in later))
 
 
-def _in_turn(view: View, node: NodeName, policy: Policy) -> tuple[ResourceClaim, ...]:
-    """Return who is judged first: what was ordered for a claim is not taken from it for one that came later."""
+def _is_promised(ledger: _Ledger, resource: ComposableResource) -> bool:
+    """Whether a device was only given to claims that wait for an answer: nobody has it before that."""
+    if room.lent(ledger.view, resource):
+        return False
+    return all(_waits_itself(claim, ledger.policy) for claim in room.holders(ledger.view, resource))
+
+
+def _in_turn(
+    view: View, node: NodeName, policy: Policy
+) -> tuple[tuple[ResourceClaim, ...], tuple[ResourceClaim, ...]]:
+    """Return who is judged first, as something was ordered for it, and who after that."""
     claims = view.claims_on(node)
     if policy.namespaces:
         claims = tuple(sorted(claims, key=lambda one: quota.rank(one, policy)))
     ordered = {wanted.claim for one in view.requests_on(node) if one.scalers for wanted in one.wanted}
-    return tuple(sorted(claims, key=lambda one: one.key not in ordered))
+    first = tuple(one for one in claims if one.key in ordered)
+    return first, tuple(one for one in claims if one.key not in ordered)
 
 
 def _demand(ledger: _Ledger, claim: ResourceClaim) -> Demand:
@@ -269,7 +289,8 @@ def _admission(ledger: _Ledger, claim: ResourceClaim, wants: tuple[Want, ...]) -
 
 
 def _fit(ledger: _Ledger, wants: tuple[Want, ...]) -> Refuse | None:
-    new = tuple(want for want in wants if want.device not in ledger.taken)
+    standing = ledger.taken | ledger.promised
+    new = tuple(want for want in wants if want.device not in standing)
     for want in new:
         refusal = room.refusal(ledger.view, ledger.node, want.model, ledger.policy, ledger.now)
         if refusal:

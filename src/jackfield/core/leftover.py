@@ -27,7 +27,7 @@ def decide(view: View, key: Key, policy: Policy, now: Seconds) -> Plan:
     if claim is None or not _ours(claim, policy):
         return Plan()
     if claim.status.reserved_for:
-        return _disentangle(view, claim, now)
+        return _disentangle(view, claim, policy, now)
     resources = (view.resource_of(result.id) for result in claim.results)
     held = [one for one in resources if one is not None and one.holder == claim.uid]
     if not all(room.node_gone(view, one.node) for one in held):
@@ -76,7 +76,7 @@ def _clear(claim: ResourceClaim, because: str) -> ClearClaim:
     )
 
 
-def _disentangle(view: View, claim: ResourceClaim, now: Seconds) -> Plan:
+def _disentangle(view: View, claim: ResourceClaim, policy: Policy, now: Seconds) -> Plan:
     """Clear a claim that was turned down and that several pods keep each other from being given anew.
 
     The scheduler takes back a claim only from a pod that is alone on it. Pods that waited for it when the scheduler was
@@ -87,11 +87,16 @@ def _disentangle(view: View, claim: ResourceClaim, now: Seconds) -> Plan:
     at = Seconds(_turned_down_at(claim) + ENTANGLED_SECONDS)
     if now < at:
         return Plan(again_at=at)
-    waiting = {pod.uid for pod in view.pods_using(claim.key) if not pod.spec.node_name}
-    if any(user.uid not in waiting for user in claim.status.reserved_for):
-        return Plan(
-            again_at=Seconds(now + ENTANGLED_SECONDS)
-        )  # Kubernetes takes off who is gone; we may not have heard
+    waiting = {pod.uid: pod for pod in view.pods_using(claim.key) if not pod.spec.node_name}
+    users = [waiting.get(user.uid) for user in claim.status.reserved_for]
+    # Kubernetes takes off who is gone, and we may not have heard. A scheduler that has heard nothing at all may still
+    # wait with a pod that is nominated, and would bind it by whatever the claim is given next; until it gives up.
+    patience_ends = claim.given_at + policy.binding_timeout_seconds + ENTANGLED_SECONDS
+    waited_for = now < patience_ends and any(
+        one is not None and one.status.nominated_node_name for one in users
+    )
+    if waited_for or None in users:
+        return Plan(again_at=Seconds(now + ENTANGLED_SECONDS))
     return Plan((_clear(claim, "it was turned down, and the pods that share it keep each other on it"),))
 
 

@@ -165,12 +165,15 @@ def kept(resource: ComposableResource) -> str:
 
 def busy(view: View, resource: ComposableResource) -> bool:
     """Return whether a resource must stay: recorded, held, claimed, or asked for by somebody else."""
+    return lent(view, resource) or bool(holders(view, resource))
+
+
+def lent(view: View, resource: ComposableResource) -> bool:
+    """Return whether somebody has a resource, whoever else may have been given its device: recorded, held, or asked."""
     if resource.record is not None or resource.holder:
         return True
     request = view.request(resource.request)
-    if request is not None and not request.scalers:
-        return True
-    return bool(holders(view, resource))
+    return request is not None and not request.scalers
 
 
 def node_gone(view: View, node: NodeName) -> bool:

@@ -134,6 +134,40 @@ OTHERS = device("gpu.example.com/n1/gpu-0")
             {"a": f"{RESCHEDULE} a100-1: node n1 is not a machine of any fabric"},
         ),
         ((claim("a"), resource()), inventory(machines=[]), policy(), {"a": "served"}),
+        (
+            (claim("a"), resource(state=ResourceState.ATTACHING), request({"a100-1": "a"})),
+            inventory(machines=[]),
+            policy(),
+            {"a": "served"},
+        ),
+        (
+            (
+                claim("a", devices=["a100-2"]),
+                claim("b", allocated=NOW - 20),
+                resource(),
+                request({"a100-2": "a"}),
+            ),
+            SMALL,
+            policy(),
+            {
+                "a": "served",
+                "b": f"{RESCHEDULE} a100-1: n1 can take 1 devices, and 1 are taken by others",
+            },
+        ),
+        (
+            (
+                claim("a", devices=["a100-2"]),
+                claim("b", ready=True),
+                resource(record=claim("b")),
+                request({"a100-2": "a"}),
+            ),
+            SMALL,
+            policy(),
+            {
+                "a": f"{RESCHEDULE} a100-2: n1 can take 1 devices, and 1 are taken by others",
+                "b": "ready",
+            },
+        ),
     ],
     ids=[
         "one slot for one claim",
@@ -155,6 +189,9 @@ OTHERS = device("gpu.example.com/n1/gpu-0")
         "a device on its way back has left its room",
         "the node is refused",
         "a device that is there is served all the same",
+        "so is one that is on its way",
+        "what was ordered for a claim is not taken from it for one that was given what stands there",
+        "unless that one has it",
     ],
 )
 def test_room_is_given_out_in_order(

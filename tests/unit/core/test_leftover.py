@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from jackfield.core import leftover
 from jackfield.model.composition import Record
 from jackfield.model.meta import Object
-from jackfield.model.names import Key, Seconds, Uid, Version
+from jackfield.model.names import NEVER, Key, Seconds, Uid, Version
 from jackfield.model.plan import ClearClaim, Phase
 from jackfield.model.policy import FAILED, RESCHEDULE
 from jackfield.model.view import Delta, FactsChanged, ObjectChanged
@@ -128,6 +128,15 @@ def test_a_scheduler_that_waits_for_the_claim_has_its_time() -> None:
 def test_a_claim_whose_pods_are_not_all_heard_of_is_looked_at_again() -> None:
     plan = leftover.decide(b.world(TANGLED, P), KEY, b.policy(), LATER)
     assert plan.again_at == LATER + leftover.ENTANGLED_SECONDS
+
+
+def test_a_scheduler_that_hears_nothing_may_wait_with_a_nominated_pod_until_it_gives_up() -> None:
+    nominated = replace(Q, status=replace(Q.status, nominated_node_name=b.NODE))
+    ends = TANGLED.given_at + b.policy().binding_timeout_seconds + leftover.ENTANGLED_SECONDS
+    for now, do in ((LATER, ()), (ends - 1, ()), (ends, CLEAR)):
+        plan = leftover.decide(b.world(TANGLED, P, nominated), KEY, b.policy(), Seconds(now))
+        assert steps(plan) == do
+        assert plan.again_at == (NEVER if do else now + leftover.ENTANGLED_SECONDS)
 
 
 def test_whoever_is_waited_for_is_named() -> None:

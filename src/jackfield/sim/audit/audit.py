@@ -105,8 +105,7 @@ class Audit:
         self._changed: dict[str, Seconds] = {}
         self._given_up = GivenUp()
         self._unshown: dict[str, None] = {}  # nodes and resources whose manager forgot something
-        # Requests that somebody else wrote, and at which version they came.
-        self._by_hand: dict[str, int] = {}
+        self._by_hand: dict[str, int] = {}  # requests that somebody else wrote: at which version they came
         self._waits: dict[str, tuple[Seconds, Waiting]] = {}
         self._began = world.clock.now()
         self._fair_since = self._began
@@ -179,6 +178,7 @@ class Audit:
         """Take it that the API was restored from a backup: steps back, and orders of nobody, are not our fault."""
         self._orders.forget()
         self._store.clear()
+        self._look()
         self._fair_since = self._world.clock.now()
         self.repeats += REWIND_WRITES_MAX
         for kind in KINDS:
@@ -471,7 +471,7 @@ class Audit:
         return ending.Scene(self._world, self._store, self._world.clock.now(), self._excused, self.hopeless)
 
     def _look(self) -> None:
-        """Have all managers show what they have: in the beginning too, since what they can is part of it."""
+        """Have all managers show what they have: whenever the books are begun too, since what they can is part of it."""
         now = self._world.clock.now()
         for fabric, manager in self._world.hardware.managers.items():
             self._store.ask(fabric, now)
