@@ -389,7 +389,7 @@ def _detach(view: View, resource: ComposableResource, policy: Policy, now: Secon
         return Plan(waiting=(_wait(resource, "Silent", "the fabric manager to answer"),))
     if _paused(resource, policy):
         return Plan(waiting=(_wait(resource, "Paused", "detaching to be resumed"),))
-    return guard.asked(_sent_back(view, resource, policy, now), resource, ours=ours)
+    return guard.asked(view, _sent_back(view, resource, policy, now), resource, ours=ours)
 
 
 def _sent_back(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> Plan:

@@ -92,14 +92,15 @@ def unguarded(view: View, resource: ComposableResource, policy: Policy, now: Sec
     return Plan(waiting=(_wait(resource, "Tainted", what),), again_at=until)
 
 
-def asked(plan: Plan, resource: ComposableResource, *, ours: bool) -> Plan:
+def asked(view: View, plan: Plan, resource: ComposableResource, *, ours: bool) -> Plan:
     """Have the API asked before a manager is asked to detach: what we have heard may be old.
 
     For claims, where another driver than ours may have given the device away; by then every scheduler has heard of the
-    taint, so that none comes after those that are shown. For the node, where only its end says that nobody has it.
+    taint, so that none comes after those that are shown. For the node, where only its end says that nobody has it, or
+    that nothing there needs a taint.
     """
     asks = not ours and not resource.spec.force_detach
-    gone = ours and not holds(resource.status.conditions, RELEASED)
+    gone = view.node(resource.node) is None and not holds(resource.status.conditions, RELEASED)
     actions = (replace(one, ask=asks, gone=gone) if isinstance(one, Detach) else one for one in plan.actions)
     return replace(plan, actions=tuple(actions))
 

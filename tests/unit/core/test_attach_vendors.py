@@ -349,14 +349,24 @@ def test_the_api_is_asked_who_has_a_vendors_device_before_it_is_detached(
 
 
 @pytest.mark.parametrize(
-    ("there", "asked"),
-    [((NODE, OURS), False), ((replace(OURS, status=replace(OURS.status, conditions=())),), True)],
-    ids=["its plugin has released it", "its node is gone"],
+    ("there", "policy", "asked"),
+    [
+        ((NODE, OURS), b.policy(), False),
+        ((replace(OURS, status=replace(OURS.status, conditions=())),), b.policy(), True),
+        ((NODE, LEAVING, TAINTED), vendors(), False),
+        ((LEAVING,), vendors(), True),
+    ],
+    ids=[
+        "its plugin has released it",
+        "its node is gone",
+        "its taint keeps it from others",
+        "its node is gone, and nothing there needs a taint",
+    ],
 )
 def test_the_api_is_asked_for_a_node_whose_end_alone_says_that_nobody_has_a_device(
-    there: tuple[Object, ...], *, asked: bool
+    there: tuple[Object, ...], policy: Policy, *, asked: bool
 ) -> None:
-    (detach,) = attach.decide(view(Row(there)), CR, b.policy(), b.NOW).actions
+    (detach,) = attach.decide(view(Row(there, policy=policy)), CR, policy, b.NOW).actions
     assert isinstance(detach, Detach)
     assert detach.gone is asked
 

@@ -471,7 +471,7 @@ class Audit:
         return ending.Scene(self._world, self._store, self._world.clock.now(), self._excused, self.hopeless)
 
     def _look(self) -> None:
-        """Have all managers show what they have: whenever the books are begun too, since what they can is part of it."""
+        """Have all managers show what they have; whenever books are begun too, since what they can is part of it."""
         now = self._world.clock.now()
         for fabric, manager in self._world.hardware.managers.items():
             self._store.ask(fabric, now)
