@@ -189,8 +189,9 @@ class RoughClient(Client):
 
     async def _told(self, kind: type[Kind], selection: Selection) -> AsyncGenerator[Change, None]:
         weather, clock, born = self.weather, self.weather.clock, self._store.age
-        self.age = max(self.age, born)
-        age = weather.age() if weather.stale and selection is EVERYTHING else 0
+        lives_by_it = selection is EVERYTHING  # whoever only asks for something does not learn how late it is
+        self.age = max(self.age, born) if lives_by_it else self.age
+        age = weather.age() if weather.stale and lives_by_it else 0
         if age:
             weather.deafen(kind.__name__, Seconds(clock.now() + weather.lag()))
             for change in self._as_it_was(kind, self._store.version - age):
