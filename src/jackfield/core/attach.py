@@ -71,10 +71,11 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[str, ...]:
     """Return the resources that a change is about."""
     del policy
     match delta:
-        case InventoryChanged(nodes=nodes):
-            return tuple(
-                dict.fromkeys(one.metadata.name for node in nodes for one in view.resources_on(node))
-            )
+        case InventoryChanged(fabric=fabric, nodes=nodes):
+            there = (one for node in nodes for one in view.resources_on(node))
+            # No change names a machine that is not shown any more; but to be shown anything may be waited for.
+            lost = (one for one in view.under_way(fabric) if view.machine(one.node) is None)
+            return tuple(dict.fromkeys(one.metadata.name for one in (*there, *lost)))
         case ObjectChanged(old=old, new=new):
             return tuple(dict.fromkeys((*_resources(view, old), *_resources(view, new))))
         case _:
@@ -473,8 +474,7 @@ def _fabric(resource: ComposableResource, policy: Policy) -> FabricName:
 
 def _claim(view: View, resource: ComposableResource) -> Key:
     assert resource.device is not None
-    claims = view.claims_holding(resource.device)
-    return claims[0].key if claims else Key("", "")
+    return next((one.key for one in view.claims_holding(resource.device)), Key("", ""))
 
 
 def _mark(resource: ComposableResource, state: ResourceState, phase: Phase, because: str) -> MarkState:

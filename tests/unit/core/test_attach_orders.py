@@ -163,7 +163,7 @@ HERE = (
 @pytest.mark.parametrize(
     ("delta", "woken"),
     [
-        (InventoryChanged(b.FABRIC, (b.NODE, NodeName("n9")), ()), ("a100-1",)),
+        (InventoryChanged(b.FABRIC, (b.NODE, NodeName("n9")), ()), ("a100-1", "a100-2", "a100-3")),
         (FactsChanged(b.NODE), ()),
         (ObjectChanged(None, b.resource("a100-7")), ("a100-7",)),
         (ObjectChanged(b.resource("a100-7"), None), ("a100-7",)),
@@ -191,6 +191,14 @@ HERE = (
 )
 def test_a_change_wakes_the_resources_it_is_about(delta: Delta, woken: tuple[str, ...]) -> None:
     assert attach.wakes(b.world(*HERE), POLICY, delta) == tuple(f"{one}.rack-a" for one in woken)
+
+
+def test_an_inventory_wakes_what_is_under_way_on_machines_that_it_does_not_show_and_no_more() -> None:
+    """Whoever has just begun waits for its manager to answer, and no change will name a machine that is gone."""
+    delta = InventoryChanged(b.FABRIC, (b.NODE,), ())
+    for machines, woken in ((("n1", "n2"), 1), (("n1",), 3)):
+        there = b.world(*HERE, inventories=(b.inventory(machines=machines),))
+        assert len(attach.wakes(there, POLICY, delta)) == woken
 
 
 def test_what_is_on_no_node_wakes_nobody() -> None:
