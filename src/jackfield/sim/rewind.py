@@ -40,6 +40,8 @@ class Rewind:
         self._user = user
         self._backup = world.api.backup()
         self._nodes = self._all_nodes()
+        self._unmade: list[Object] = []
+        """What is to be made again as soon as its namesake, which was on its way out, is gone."""
 
     def _all_nodes(self) -> tuple[Key, ...]:
         return tuple(one.key for one in self._world.api.list(Node).items)
@@ -93,13 +95,21 @@ class Rewind:
         for key, one in before.items():
             if key not in restored:
                 meta = ObjectMeta(name=key.name, namespace=key.namespace)
-                with suppress(Conflict):  # it is on its way out, and whoever made it anew is gone
-                    await self._user.create(msgspec.structs.replace(one, metadata=meta, **_unsaid(one)))
+                await self._make(msgspec.structs.replace(one, metadata=meta, **_unsaid(one)))
+
+    async def _make(self, new: Object) -> None:
+        try:
+            await self._user.create(new)
+        except Conflict:
+            self._unmade.append(new)
 
     async def clear_up(self) -> None:
         """Delete the pods that were promised what is not there any more, as `jackfield check` advises."""
         for pause in LOOKS:
             await self._world.clock.sleep(pause)
+            unmade, self._unmade = self._unmade, []
+            for new in unmade:
+                await self._make(new)
             for item in self._world.api.list(Pod).items:
                 pod = item.object
                 if isinstance(pod, Pod) and not pod.finished and not pod.deleting and self._is_bereft(pod):

@@ -353,6 +353,27 @@ def test_a_restarted_kubelet_neither_prepares_again_nor_starts_the_run_anew() ->
     play(story)
 
 
+def test_a_restarted_kubelet_lets_a_pod_run_on_whose_claim_was_taken_back() -> None:
+    """Its containers run, so that nothing is prepared; it may not use the claim any more, and nobody asks."""
+
+    async def story(stage: Stage) -> None:
+        driver = await scene(stage, pod("p", "c", run_seconds="60"))
+        checkpoint = Checkpoint()
+        kubelets(stage, {DRIVER: driver}, checkpoint=checkpoint)
+        await stage.wait(30)
+        stage.tasks.pop().cancel()
+        nothing = {"status": {"allocation": None, "reservedFor": None}}
+        await stage.cluster.write(
+            Merge(ResourceClaim, Key("default", "c"), Version(""), nothing, status=True)
+        )
+        kubelets(stage, {DRIVER: driver}, checkpoint=checkpoint)
+        await stage.wait(40)
+        assert driver.calls == [("prepare", "c"), ("unprepare", "c")]
+        assert (await stage.pod("p")).status.phase == "Succeeded"
+
+    play(story)
+
+
 def test_a_restarted_kubelet_leaves_the_claims_of_a_node_alone_that_is_not_there() -> None:
     async def story(stage: Stage) -> None:
         driver = await scene(stage, pod("p", "c"))

@@ -192,7 +192,9 @@ class Kubelets:
         before = self._leaving.get(worker.pod.uid)
         if before is not None and before.task is not None:
             await asyncio.wait((before.task,))
-        started = await self._prepare(worker) and await self._begin(worker)
+        # As upstream, a kubelet that finds a pod's containers running prepares nothing for it.
+        runs = worker.pod.status.phase == "Running" and self._preparer.has_prepared(worker.node, worker.pod)
+        started = runs or (await self._prepare(worker) and await self._begin(worker))
         if started:
             await self._doze(worker, self._run_seconds_left(worker.pod))
             if worker.halted:

@@ -80,6 +80,11 @@ class Preparer:
         self._plugins = plugins
         self.checkpoint = checkpoint
 
+    def has_prepared(self, node: NodeName, pod: Pod) -> bool:
+        """Return whether all claims of a pod are prepared for it."""
+        used = [one for one in self.checkpoint.used_by(node, pod.uid) if one.prepared and not one.unpreparing]
+        return len(used) == len(pod.spec.resource_claims)
+
     async def prepare(self, node: NodeName, pod: Pod) -> str:
         """Prepare all claims of a pod."""
         for reference, name in zip(pod.spec.resource_claims, pod.claim_names, strict=True):
