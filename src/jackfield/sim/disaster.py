@@ -20,6 +20,7 @@ from jackfield.sim.loop import world as nobody
 from jackfield.sim.manager import Manager
 from jackfield.sim.pool import ELSEWHERE
 from jackfield.sim.program import Program, Static
+from jackfield.sim.replica import Replica
 from jackfield.sim.rewind import Rewind
 from jackfield.sim.spec import Refusals
 from jackfield.sim.weather import Fuse, RoughClient, Spell
@@ -174,14 +175,15 @@ class Disasters:
 
         def burn() -> None:
             weather.fuse = None
-            self._world.replicas[step.replica].kill()
+            victim = self._world.replicas[step.replica]
+            victim.kill()
             self._lost()
-            self.spawn(self._rise(step))
+            self.spawn(self._rise(step, victim))
 
         weather.fuse = Fuse(step.calls, effect=step.effect, burn=burn)
 
-    async def _rise(self, step: trouble.Kill) -> None:
-        self._world.replicas[step.replica].reap()
+    async def _rise(self, step: trouble.Kill, victim: Replica) -> None:
+        victim.reap()  # by now somebody else may have started the next
         await self._world.clock.sleep(Seconds(step.down))
         weather = self._replica(step.replica).weather
         weather.stale = step.stale
