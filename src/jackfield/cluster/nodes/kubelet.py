@@ -192,9 +192,7 @@ class Kubelets:
         before = self._leaving.get(worker.pod.uid)
         if before is not None and before.task is not None:
             await asyncio.wait((before.task,))
-        # As upstream, a kubelet that finds a pod's containers running prepares nothing for it.
-        runs = worker.pod.status.phase == "Running" and self._preparer.has_prepared(worker.node, worker.pod)
-        started = runs or (await self._prepare(worker) and await self._begin(worker))
+        started = self._is_started(worker) or (await self._prepare(worker) and await self._begin(worker))
         if started:
             await self._doze(worker, self._run_seconds_left(worker.pod))
             if worker.halted:
@@ -208,6 +206,12 @@ class Kubelets:
             del self._workers[worker.pod.key]
         if self._leaving.get(worker.pod.uid) is worker:
             del self._leaving[worker.pod.uid]
+
+    def _is_started(self, worker: _Worker) -> bool:
+        """Whether the pod's containers are found running, or ended: as upstream, nothing is prepared for it then."""
+        pod = worker.pod
+        over = self._run_seconds_left(pod) <= 0
+        return pod.status.phase == "Running" and (over or self._preparer.has_prepared(worker.node, pod))
 
     async def _prepare(self, worker: _Worker) -> bool:
         """Have the pod's claims prepared; return whether it may start."""

@@ -81,6 +81,72 @@ class Preparer:
         self.checkpoint = checkpoint
 
     def has_prepared(self, node: NodeName, pod: Pod) -> bool:
+        """Return whether all claims of a pod were prepared for it, though they may be about to be unprepared."""
+        used = [one for one in self.checkpoint.used_by(node, pod.uid) if one.prepared]
+        return len(used) == len(pod.spec.resource_claims)
+
+    async def prepare(self, claim: Key, uid: Uid) -> str:
+        """Make the claim's devices usable on this node; return what is in the way, or nothing."""
+
+    async def unprepare(self, claim: Key, uid: Uid) -> str:
+        """Undo it; the claim may be gone by now."""
+
+
+Plugins = Callable[[NodeName], Mapping[str, Plugin]]
+"""The drivers registered on a node, by name, at this moment."""
+
+
+class ClaimInfo:
+    """A claim that pods on a node use."""
+
+    def __init__(self, claim: ResourceClaim) -> None:
+        self.key = claim.key
+        self.uid = claim.uid
+        self.drivers = tuple(dict.fromkeys(result.driver for result in claim.results))
+        self.pods: dict[Uid, None] = {}
+        self.prepared = False
+        self.unpreparing = False
+        self.lock = asyncio.Lock()
+
+
+class Checkpoint:
+    """What survives a kubelet's restart: the claims that are, or may be, prepared on each node."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[NodeName, dict[Key, ClaimInfo]] = {}
+
+    def claims(self, node: NodeName) -> dict[Key, ClaimInfo]:
+        """Return the claims of a node."""
+        return self._nodes.setdefault(node, {})
+
+    def used_by(self, node: NodeName, pod: Uid) -> tuple[ClaimInfo, ...]:
+        """Return the claims that a pod uses."""
+        return tuple(one for one in self._nodes.get(node, {}).values() if pod in one.pods)
+
+    def users(self) -> tuple[tuple[NodeName, Uid], ...]:
+        """Return every pod that uses a claim, with its node."""
+        found = {
+            (node, pod): None
+            for node, all_ in self._nodes.items()
+            for one in all_.values()
+            for pod in one.pods
+        }
+        return tuple(found)
+
+    def forget(self, node: NodeName) -> None:
+        """Lose a machine, and all that was prepared on it."""
+        self._nodes.pop(node, None)
+
+
+class Preparer:
+    """Has claims prepared and unprepared."""
+
+    def __init__(self, cluster: Cluster, plugins: Plugins, checkpoint: Checkpoint) -> None:
+        self._cluster = cluster
+        self._plugins = plugins
+        self.checkpoint = checkpoint
+
+    def has_prepared(self, node: NodeName, pod: Pod) -> bool:
         """Return whether all claims of a pod are prepared for it."""
         used = [one for one in self.checkpoint.used_by(node, pod.uid) if one.prepared and not one.unpreparing]
         return len(used) == len(pod.spec.resource_claims)
