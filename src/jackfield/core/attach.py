@@ -54,7 +54,9 @@ def _next(view: View, resource: ComposableResource, policy: Policy, now: Seconds
         return Plan()  # of a fabric that is not ours
     match resource.state:
         case ResourceState.NEW:
-            return _begin(resource) if not resource.foreign else evict.decide(view, resource, policy, now)
+            return (
+                _begin(view, resource) if not resource.foreign else evict.decide(view, resource, policy, now)
+            )
         case ResourceState.ATTACHING:
             return _attach(view, resource, policy, now)
         case ResourceState.ONLINE:
@@ -139,19 +141,12 @@ def order(resource: ComposableResource, policy: Policy, view: View) -> Order:
 # --- the states
 
 
-def _begin(resource: ComposableResource) -> Plan:
+def _begin(view: View, resource: ComposableResource) -> Plan:
     if resource.deleting:
         return Plan((_free(resource, "nothing was ordered for it yet"),))
-    return Plan(
-        (
-            _mark(
-                resource,
-                ResourceState.ATTACHING,
-                Phase.ATTACHING,
-                "the intent is written before the fabric hears",
-            ),
-        )
-    )
+    why = "the intent is written before the fabric hears"
+    intent = _mark(resource, ResourceState.ATTACHING, Phase.ATTACHING, why)
+    return Plan((_naming(view, resource, intent),))
 
 
 def _attach(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> Plan:
@@ -177,9 +172,8 @@ def _attach(view: View, resource: ComposableResource, policy: Policy, now: Secon
         order=order(resource, policy, view),
         because=f"{resource.node} should have it",
     )
-    return Plan(
-        (attach,), (_wait(resource, "Attaching", "the fabric manager to attach it"),), _soon(policy, now)
-    )
+    waiting = _wait(resource, "Attaching", "the fabric manager to attach it")
+    return Plan((attach,), (waiting,), _soon(policy, now))
 
 
 def _queues(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> bool:
@@ -293,9 +287,8 @@ def _vanished(view: View, resource: ComposableResource, policy: Policy, now: Sec
 def _holder(resource: ComposableResource) -> str:
     """Return whose end a device is waiting for, and what an operator can do about it."""
     whose = f"claim {resource.record.claim}" if resource.record is not None else "the claim that holds it"
-    return (
-        f"{whose} to let it go: delete the pod that uses it, or set spec.force_detach to pull it all the same"
-    )
+    remedy = "delete the pod that uses it, or set spec.force_detach to pull it all the same"
+    return f"{whose} to let it go: {remedy}"
 
 
 def _withdraw(view: View, resource: ComposableResource, policy: Policy, now: Seconds, reason: str) -> Plan:
@@ -315,17 +308,27 @@ def _withdraw(view: View, resource: ComposableResource, policy: Policy, now: Sec
             phase=Phase.ATTACHING, node=resource.node, device=resource.device, at=at, because=reason
         )
         actions.append(blame)
-    actions.append(_mark(resource, ResourceState.DETACHING, Phase.DETACHED, reason))
-    return Plan(tuple(actions))
+    leave = _mark(resource, ResourceState.DETACHING, Phase.DETACHED, reason)
+    return Plan((*actions, _naming(view, resource, leave)))
+
+
+def _naming(view: View, resource: ComposableResource, mark: MarkState) -> MarkState:
+    """Have the device noted that is shown to have come by a resource's order, should nobody have noted it yet.
+
+    Its node is asked by that whether anybody holds it: what a restored backup had forgotten may be in use.
+    """
+    came = next((one for one in view.attached(resource.node) if one.order == resource.order), None)
+    if came is None or resource.status.cdi_device_id:
+        return mark
+    return replace(mark, device=came.id, serial=came.serial)
 
 
 def _to_blame(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> bool:
     """Whether device and node failed together and nobody has noted it; a pause, a silence or a queue is no fault."""
     if view.node(resource.node) is None:
         return False
-    late = (
-        now >= _deadline(view, resource, policy) and not resource.deleting and _asked(view, resource, policy)
-    )
+    wanted = not resource.deleting and _asked(view, resource, policy)
+    late = wanted and now >= _deadline(view, resource, policy)
     if not (resource.status.error or late or _mistaken(view, resource)):
         return False
     since = seconds(resource.metadata.creation_timestamp)
@@ -404,19 +407,16 @@ def _sent_back(view: View, resource: ComposableResource, policy: Policy, now: Se
         last=holds(resource.status.conditions, RELEASED),
         because="released; its order is to be closed",
     )
-    return Plan(
-        (detach,), (_wait(resource, "Detaching", "the fabric manager to take it back"),), _soon(policy, now)
-    )
+    waiting = _wait(resource, "Detaching", "the fabric manager to take it back")
+    return Plan((detach,), (waiting,), _soon(policy, now))
 
 
 def _end(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> Plan:
     unnoticed = guard.unnoticed(view, resource, policy, now)
     if unnoticed is not None:
         return unnoticed
-    free, lifted = (
-        _free(resource, "its order is closed and nothing of it is attached"),
-        guard.lifted(view, resource),
-    )
+    free = _free(resource, "its order is closed and nothing of it is attached")
+    lifted = guard.lifted(view, resource)
     if not lifted and not _binds(resource) and policy.taint_rules:
         free = replace(free, taint=naming.taint(resource.metadata.name))
     return Plan((*lifted, free))
