@@ -172,7 +172,7 @@ def test_what_is_shown_to_have_come_by_an_order_is_noted_before_it_is_asked_who_
     if state is ResourceState.ATTACHING:
         found = replace(found, metadata=replace(found.metadata, deletion_timestamp=rfc3339(b.NOW)))
     there = b.world(NODE, found, inventories=(b.showing(b.inventory(), shown),))
-    (mark,) = attach.decide(there, CR, POLICY, b.NOW).actions
+    (*_, mark) = attach.decide(there, CR, POLICY, b.NOW).actions
     assert isinstance(mark, MarkState)
     assert (mark.device, mark.serial) == noted
 
