@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from jackfield.core import evict, guard, naming, quiet, room, takeover
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import (
+    ORDER,
     RELEASED,
     VISIBLE,
     ComposableResource,
@@ -54,9 +55,7 @@ def _next(view: View, resource: ComposableResource, policy: Policy, now: Seconds
         return Plan()  # of a fabric that is not ours
     match resource.state:
         case ResourceState.NEW:
-            return (
-                _begin(view, resource) if not resource.foreign else evict.decide(view, resource, policy, now)
-            )
+            return _begin(resource) if not resource.foreign else evict.decide(view, resource, policy, now)
         case ResourceState.ATTACHING:
             return _attach(view, resource, policy, now)
         case ResourceState.ONLINE:
@@ -141,12 +140,11 @@ def order(resource: ComposableResource, policy: Policy, view: View) -> Order:
 # --- the states
 
 
-def _begin(view: View, resource: ComposableResource) -> Plan:
+def _begin(resource: ComposableResource) -> Plan:
     if resource.deleting:
         return Plan((_free(resource, "nothing was ordered for it yet"),))
     why = "the intent is written before the fabric hears"
-    intent = _mark(resource, ResourceState.ATTACHING, Phase.ATTACHING, why)
-    return Plan((_naming(view, resource, intent),))
+    return Plan((_mark(resource, ResourceState.ATTACHING, Phase.ATTACHING, why),))
 
 
 def _attach(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> Plan:
@@ -209,10 +207,14 @@ def _must_be_known(view: View, resource: ComposableResource, policy: Policy, now
     A vendor's driver offers a device the moment it sees it. One that it sees after its order was given up could be
     given to a claim and then be pulled, since nobody knew what to taint. But where there is no room nothing comes, and
     what nobody wants must not wait for somebody else's end: all of the driver's is kept while its order is closed.
+
+    What was found on a node may be in use there, if a restored backup had forgotten it. Its node is asked by its id.
     """
-    if _binds(resource) or resource.status.error or view.node(resource.node) is None:
+    if resource.status.error or view.node(resource.node) is None or _vanished(view, resource, policy, now):
         return False
-    if _vanished(view, resource, policy, now):
+    if ORDER in resource.metadata.annotations and not resource.status.cdi_device_id:
+        return True
+    if _binds(resource):
         return False
     if not resource.status.cdi_device_id:
         unwanted = resource.deleting and _no_room(view, resource, policy) is not None
@@ -309,18 +311,7 @@ def _withdraw(view: View, resource: ComposableResource, policy: Policy, now: Sec
         )
         actions.append(blame)
     leave = _mark(resource, ResourceState.DETACHING, Phase.DETACHED, reason)
-    return Plan((*actions, _naming(view, resource, leave)))
-
-
-def _naming(view: View, resource: ComposableResource, mark: MarkState) -> MarkState:
-    """Have the device noted that is shown to have come by a resource's order, should nobody have noted it yet.
-
-    Its node is asked by that whether anybody holds it: what a restored backup had forgotten may be in use.
-    """
-    came = next((one for one in view.attached(resource.node) if one.order == resource.order), None)
-    if came is None or resource.status.cdi_device_id:
-        return mark
-    return replace(mark, device=came.id, serial=came.serial)
+    return Plan((*actions, leave))
 
 
 def _to_blame(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> bool:

@@ -1,7 +1,6 @@
 """What the steps of a resource carry, and who is woken."""
 
 import pytest
-from msgspec.structs import replace
 
 from jackfield.core import attach
 from jackfield.model.composition import ORDER, ComposableResource, ResourceState
@@ -15,7 +14,6 @@ from jackfield.model.names import (
     PhysicalID,
     Seconds,
     Version,
-    rfc3339,
 )
 from jackfield.model.plan import Attach, Blame, Detach, MarkState, Phase
 from jackfield.model.policy import DeviceModel
@@ -150,31 +148,22 @@ def test_an_order_that_was_sent_is_not_given_up_before_the_manager_has_shown_its
     assert (plan.actions, reasons(plan), plan.again_at) == ((), ("Quiet",), NEVER)
 
 
-ORDERED = FabricDevice(PhysicalID("2"), b.MODEL, serial="GPU-2", node=b.NODE, order=OrderID("an-order"))
-
-
 @pytest.mark.parametrize(
-    ("state", "physical", "shown", "noted"),
+    ("found", "do"),
     [
-        (ResourceState.NEW, "", ORDERED, ("2", "GPU-2")),
-        (ResourceState.NEW, "", replace(ORDERED, order=OrderID("another")), ("", "")),
-        (ResourceState.NEW, "", replace(ORDERED, node=NodeName("n2")), ("", "")),
-        (ResourceState.ATTACHING, "", ORDERED, ("2", "GPU-2")),
-        (ResourceState.ATTACHING, "5", ORDERED, ("", "")),
+        (attaching(deleted=b.NOW, order="an-order"), Attach),
+        (attaching(deleted=b.NOW, order="an-order", physical="1"), MarkState),
+        (attaching(deleted=b.NOW, order="an-order", error="it is closed"), MarkState),
+        (attaching(deleted=b.NOW), MarkState),
     ],
-    ids=["found", "another's", "elsewhere", "given up without an answer", "noted before"],
+    ids=["not answered", "answered", "refused", "ordered by this resource"],
 )
-def test_what_is_shown_to_have_come_by_an_order_is_noted_before_it_is_asked_who_holds_it(
-    state: ResourceState, physical: str, shown: FabricDevice, noted: tuple[str, str]
+def test_what_was_found_is_known_by_its_id_before_it_is_given_up(
+    found: ComposableResource, do: type[Attach | MarkState]
 ) -> None:
-    """A backup that was restored may know nothing of who uses what was found on a node."""
-    found = b.resource(state=state, physical=physical, annotations={ORDER: "an-order"})
-    if state is ResourceState.ATTACHING:
-        found = replace(found, metadata=replace(found.metadata, deletion_timestamp=rfc3339(b.NOW)))
-    there = b.world(NODE, found, inventories=(b.showing(b.inventory(), shown),))
-    (*_, mark) = attach.decide(there, CR, POLICY, b.NOW).actions
-    assert isinstance(mark, MarkState)
-    assert (mark.device, mark.serial) == noted
+    """A backup that was restored may know nothing of who uses it, and its node is asked by that id."""
+    plan = attach.decide(b.world(NODE, found, inventories=(b.inventory(),)), CR, POLICY, b.NOW)
+    assert isinstance(plan.actions[-1], do)
 
 
 # --- who is woken
