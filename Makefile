@@ -133,11 +133,12 @@ oracle-long: $(DEV_STAMP) ## the same with 20,000 allocations and 20,000 selecto
 
 # As many seeds as are wanted, beginning where the commit says: each commit tries others.
 SEEDS ?= 300
+TROUBLES ?= 0
 FIRST ?= $(shell printf '%d' 0x$$(git rev-parse --short=7 HEAD 2>/dev/null || echo 1))
 
 torture: $(DEV_STAMP) ## disasters over simulated clusters: SEEDS=300 new ones for each commit, FIRST=N begins elsewhere
 	@$(SAY) 'torture'
-	@$(VENV)/bin/jackfield torture --seeds $(SEEDS) --from $(FIRST)
+	@$(VENV)/bin/jackfield torture --seeds $(SEEDS) --from $(FIRST) --troubles $(TROUBLES)
 
 mutants: $(DEV_STAMP) ## do the checkers bite? every rule taken out of the code must be missed; hours. MUTANTS=... names some
 	@$(SAY) 'mutants'

@@ -57,6 +57,13 @@ def test_every_seed_draws_fifty_pods_and_ten_troubles() -> None:
     assert min(one.troubles for one in drawn) >= hardship.TROUBLES_MIN
 
 
+def test_as_much_goes_wrong_as_is_wanted_on_the_same_cluster() -> None:
+    usual, worse = draw.draw(5), draw.draw(5, draw.Given(troubles=70))
+    assert usual.troubles < 70 <= worse.troubles
+    assert worse.setting == usual.setting
+    assert draw.draw(5, draw.Given()) == usual
+
+
 def test_every_trouble_of_the_table_is_drawn() -> None:
     kinds = {type(step) for seed in MANY for step in draw.draw(seed).steps if not isinstance(step, CreatePod)}
     assert kinds >= set(hardship.TROUBLES) - set(hardship.UNDRAWN)

@@ -47,6 +47,13 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option(
     "--steps", default="", metavar="LIST", help="With --seed: only these of its steps, as in 1-4,9."
 )
+@click.option(
+    "--troubles",
+    type=click.IntRange(0, 1000),
+    default=0,
+    metavar="N",
+    help="Let so many things go wrong in each ordeal, besides its plots; ten to sixteen by default.",
+)
 @click.option("--policy", type=FILE, metavar="FILE", help="Torture this policy instead of a drawn one.")
 @click.option(
     "--world",

@@ -43,6 +43,7 @@ class Options(msgspec.Struct, frozen=True):
     seed: int | None = None
     story: str = ""
     steps: str = ""
+    troubles: int = 0
     policy: Path | None = None
     world: Path | None = None
     ordeal: Path | None = None
@@ -69,7 +70,7 @@ def torture(options: Options) -> int:
 def _given(options: Options) -> Given:
     setting = scenario.read(options.world).setting if options.world is not None else None
     policy = read_policy(options.policy) if options.policy is not None else None
-    return Given(setting, policy)
+    return Given(setting, policy, options.troubles)
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -202,8 +203,8 @@ def _tell_failure(verdict: Verdict, given: Given, options: Options) -> None:
 
 
 def _also(options: Options) -> str:
-    given = {"--world": options.world, "--policy": options.policy}
-    return "".join(f" {name} {path}" for name, path in given.items() if path is not None)
+    given = {"--world": options.world, "--policy": options.policy, "--troubles": options.troubles or None}
+    return "".join(f" {name} {value}" for name, value in given.items() if value is not None)
 
 
 def _sum(figures: Figures, seconds: float, workers: int) -> str:

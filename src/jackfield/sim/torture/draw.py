@@ -55,6 +55,8 @@ class Given(msgspec.Struct, frozen=True):
 
     setting: Setting | None = None
     policy: Policy | None = None
+    troubles: int = 0
+    """How much is to go wrong by chance; as much as is drawn if nothing is said."""
 
 
 def draw(seed: int, given: Given = Given()) -> Ordeal:
@@ -66,7 +68,7 @@ def draw(seed: int, given: Given = Given()) -> Ordeal:
     dice = chance.branch("time").generator
     calm_at = round(dice.uniform(1200.0, 2400.0), 1)
     stage = hardship.Stage.of(setting)
-    troubles = hardship.troubles(chance.branch("troubles").generator, stage, calm_at)
+    troubles = hardship.troubles(chance.branch("troubles").generator, stage, calm_at, given.troubles)
     gone = {one.node for one in troubles if isinstance(one, Replace)}
     told = plots.drawn(chance.branch("plots").generator, stage, calm_at, frozenset(gone))
     plotted = [step for one in told for step in one]

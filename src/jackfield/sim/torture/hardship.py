@@ -113,12 +113,13 @@ def _resources(setting: Setting) -> Iterator[str]:
 Draw = Callable[[random.Random, Stage, float], AnyHardship]
 
 
-def troubles(dice: random.Random, stage: Stage, until: float) -> tuple[AnyHardship, ...]:
-    """Return what goes wrong by chance, all of it over by then."""
+def troubles(dice: random.Random, stage: Stage, until: float, wanted: int = 0) -> tuple[AnyHardship, ...]:
+    """Return what goes wrong by chance, all of it over by then; so much of it, if so much is wanted."""
     drawn = []
     left_out = (*(VENDORS_ONLY if stage.binds else OURS_ONLY), *(() if stage.fenced else FENCED_ONLY))
     table = [row for row in TABLE if row[0] not in left_out]
-    for _ in range(dice.randint(TROUBLES_MIN, TROUBLES_MAX)):
+    count = dice.randint(TROUBLES_MIN, TROUBLES_MAX)
+    for _ in range(wanted or count):
         make = dice.choices([one for one, _ in table], [weight for _, weight in table])[0]
         drawn.append(make(dice, stage, round(dice.uniform(0.02, 0.85) * until, 1)))
     return tuple(drawn)
