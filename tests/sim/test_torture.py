@@ -11,7 +11,7 @@ import yaml
 
 from jackfield.sim import scenario
 from jackfield.sim.chance import Chance
-from jackfield.sim.scenario import CreatePod
+from jackfield.sim.scenario import CreateClaim, CreatePod
 from jackfield.sim.torture import draw, hardship, plots, run, shrink
 from jackfield.sim.torture.draw import Ordeal
 from jackfield.sim.torture.run import Verdict
@@ -132,6 +132,20 @@ def test_of_an_ordeal_that_breaks_something_only_the_guilty_steps_are_left(guilt
     found = shrink.shortest(ordeal, live(ordeal), live=live)
     assert found.kept == guilty
     assert found.ordeal.steps == tuple(ordeal.steps[number - 1] for number in guilty)
+
+
+def test_a_pod_is_left_with_the_claim_that_it_names() -> None:
+    """Without it the pod could never run, and another fault would be shown than the one that was looked for."""
+    ordeal = draw.draw(1)
+    pod, claim = next(
+        (number, step.claim)
+        for number, step in enumerate(ordeal.steps, start=1)
+        if isinstance(step, CreatePod) and step.claim
+    )
+    live = broken_by(pod)
+    found = shrink.shortest(ordeal, live(ordeal), live=live)
+    assert [step.name for step in found.ordeal.steps if isinstance(step, CreateClaim)] == [claim]
+    assert len(found.kept) == 2
 
 
 def test_another_violation_is_not_taken_for_the_same() -> None:

@@ -1,12 +1,14 @@
 """An ordeal that went wrong → the shortest one that still does, in the same way.
 
-Knows how to leave steps out. Must not know what any step means, nor why it matters.
+Knows how to leave steps out, and that a pod goes with the claim that it names. Must not know what else any step means,
+nor why it matters.
 """
 
 from typing import Final
 
 import msgspec
 
+from jackfield.sim.scenario import CreateClaim, CreatePod
 from jackfield.sim.torture.draw import Ordeal
 from jackfield.sim.torture.run import Lived, Verdict, suffer
 
@@ -44,6 +46,17 @@ def only(ordeal: Ordeal, kept: tuple[int, ...]) -> Ordeal:
     return msgspec.structs.replace(ordeal, steps=steps)
 
 
+def _bereft(ordeal: Ordeal, kept: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the steps of pods that name a claim which nobody makes any more: they could never run."""
+    named = [(number, ordeal.steps[number - 1]) for number in kept]
+    claims = {step.name for _, step in named if isinstance(step, CreateClaim)}
+    return tuple(
+        number
+        for number, step in named
+        if isinstance(step, CreatePod) and step.claim and step.claim not in claims
+    )
+
+
 class _Search:
     def __init__(self, ordeal: Ordeal, verdict: Verdict, tries_max: int, live: Lived) -> None:
         self.kept = tuple(range(1, len(ordeal.steps) + 1))
@@ -79,6 +92,8 @@ class _Search:
             size //= 2
 
     def _try(self, kept: tuple[int, ...]) -> bool:
+        bereft = _bereft(self._ordeal, kept)
+        kept = tuple(number for number in kept if number not in bereft)
         if self.tries >= self._tries_max or kept == self.kept:
             return False
         self.tries += 1
