@@ -15,7 +15,7 @@ from jackfield.controllers.asking import (
     need_current,
     need_guarding,
     need_no_node,
-    need_owner,
+    need_reasons,
     need_taint,
     need_unclaimed,
     shown,
@@ -138,8 +138,8 @@ async def act(action: AnyAction, hands: Hands) -> None:  # noqa: C901, PLR0912, 
         case PutResource(resource=new):
             if action.ask:  # rules 1 and 21: nobody else may have its device
                 await need_current(hands, ComposableResource, new.node)
-            if hands.store.had(new):  # it may have gone with its owner, of whose end we have not heard
-                await need_owner(hands, new)
+            if hands.store.had(new):  # it may have gone with its owner or its node, of whose end we have not heard
+                await need_reasons(hands, new)
             know(hands, await cluster.create(new))
         case PutTaint(rule=new):
             await need_guarding(hands, new, action.resource, there=True)

@@ -54,11 +54,13 @@ async def need_current(
         raise Conflict(f"a {kind.__name__} on {node} had changed")
 
 
-async def need_owner(hands: Hands, new: ComposableResource) -> None:
-    """See that the request is there that a resource is to belong to. Raises Conflict if it is gone, or is another."""
+async def need_reasons(hands: Hands, new: ComposableResource) -> None:
+    """See that a resource's request is there, and its node. Raises Conflict if one is gone, or is another."""
     found = await _current(hands, ComposabilityRequest, new.request)
     if found is None or all(one.uid != found.uid for one in new.metadata.owner_references):
         raise Conflict(f"request {new.request} is {'another' if found else 'gone'}")
+    if await _current(hands, Node, new.node) is None:
+        raise Conflict(f"node {new.node} is gone")
 
 
 async def need_booked(hands: Hands, order: Order) -> None:

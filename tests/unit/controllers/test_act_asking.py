@@ -59,12 +59,16 @@ def test_nothing_is_put_into_the_books_by_who_does_not_know_what_is_in_them() ->
     play(scene)
 
 
-@pytest.mark.parametrize("again", [False, True], ids=["it is gone", "there is another of its name"])
-def test_what_went_with_its_request_is_not_made_again_for_it(*, again: bool) -> None:
-    """Who has not heard of a request's end would make its resources as fast as Kubernetes deletes them."""
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [("request", "request .* is gone"), ("another", "another"), ("node", "node n1 is gone")],
+    ids=["its request is gone", "there is another of its name", "its node is gone"],
+)
+def test_what_went_with_its_request_or_its_node_is_not_made_again_for_it(end: str, words: str) -> None:
+    """Who has not heard of their end would make its resources as fast as others delete them."""
 
     async def scene(bench: Bench) -> None:
-        wish = await bench.put(b.request(1))
+        node, wish = await bench.put(b.node()), await bench.put(b.request(1))
         owner = OwnerReference("v1", "ComposabilityRequest", wish.metadata.name, wish.uid)
         mine = {MANAGED_BY: wish.metadata.name}
         meta = ObjectMeta(name=CR, labels=mine, owner_references=(owner,))
@@ -76,14 +80,19 @@ def test_what_went_with_its_request_is_not_made_again_for_it(*, again: bool) -> 
             made = await bench.resource()
             await bench.client.delete(ComposableResource, made.key, version(made))
             bench.store.remove(made)
-        await bench.client.delete(ComposabilityRequest, wish.key, version(wish))
-        if again:
+        if end == "node":
+            await bench.client.delete(Node, node.key, ANY)
+        else:
+            await bench.client.delete(ComposabilityRequest, wish.key, version(wish))
+        if end == "another":
             await bench.put(b.request(1))
             bench.store.put(wish)
-        with pytest.raises(Conflict, match="another" if again else "gone"):
+        with pytest.raises(Conflict, match=words):
             await bench.act(make)
         known = bench.store.request(wish.metadata.name)
-        assert (known is not None and known.uid != wish.uid) if again else known is None
+        assert (known is None) is (end == "request")
+        assert (known == wish) is (end == "node")
+        assert (bench.store.node(b.NODE) is None) is (end == "node")
 
     play(scene)
 
