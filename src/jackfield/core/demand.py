@@ -289,7 +289,8 @@ def _admission(ledger: _Ledger, claim: ResourceClaim, wants: tuple[Want, ...]) -
 
 
 def _fit(ledger: _Ledger, wants: tuple[Want, ...]) -> Refuse | None:
-    standing = ledger.taken | ledger.promised
+    # What stands on a node that is gone can serve nobody there, and is as good as new.
+    standing = ledger.taken | ledger.promised if ledger.view.node(ledger.node) is not None else {}
     new = tuple(want for want in wants if want.device not in standing)
     for want in new:
         refusal = room.refusal(ledger.view, ledger.node, want.model, ledger.policy, ledger.now)

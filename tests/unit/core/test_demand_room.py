@@ -200,6 +200,12 @@ def test_room_is_given_out_in_order(
     assert verdicts(*objects, stage=stage, chosen=chosen) == found
 
 
+def test_what_stands_on_a_node_that_is_gone_serves_nobody_there() -> None:
+    """The pods of a claim that was told Ready there would wait for that node for ever."""
+    expected = {"a": f"{RESCHEDULE} a100-1: node n1 does not exist"}
+    assert verdicts(claim("a"), resource(), on=heartbeat()) == expected
+
+
 def test_resources_that_others_made_take_room_too() -> None:
     theirs = replace(
         resource(request="by-hand"), metadata=replace(resource(request="by-hand").metadata, annotations={})
