@@ -102,6 +102,12 @@ def in_the_pure_part(source: Source) -> bool:
     return source.python and source.within("src/jackfield/core", "src/jackfield/model")
 
 
+def in_what_is_simulated(source: Source) -> bool:
+    """A seed is the same ordeal under every hash seed."""
+    parts = ("core", "model", "controllers", "cluster", "sim")
+    return source.python and source.within(*(f"src/jackfield/{one}" for one in parts))
+
+
 def in_modules_of_src(source: Source) -> bool:
     return (
         in_src(source) and source.name not in {"__init__.py", "__main__.py"} and "/_proto/" not in source.path

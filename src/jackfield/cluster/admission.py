@@ -58,7 +58,7 @@ SYSTEM = frozenset(
 """Metadata that nobody changes but the server."""
 BY_STATUS = frozenset({"Namespace", "Node", "Pod"})
 """Kinds of which a writer of the status may change the metadata as well: they are older than that division."""
-_SERVERS = SYSTEM - {"name", "namespace", "generateName", "generation"}
+_SERVERS = tuple(sorted(SYSTEM - {"name", "namespace", "generateName", "generation"}))
 
 
 _COLLECTIONS = ("labels", "annotations", "finalizers", "ownerReferences")

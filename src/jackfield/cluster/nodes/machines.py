@@ -133,7 +133,7 @@ class Machines:
 
     async def tell_again(self) -> None:
         """Say of every node whether its machine is there, as kubelets and their watchers do now and then."""
-        for name in tuple(self._leases):
+        for name in self._alive():
             if name in self._lost:
                 await self._say(name, "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.")
             else:
