@@ -138,7 +138,9 @@ async def act(action: AnyAction, hands: Hands) -> None:  # noqa: C901, PLR0912, 
         case PutResource(resource=new):
             if action.ask:  # rules 1 and 21: nobody else may have its device
                 await need_current(hands, ComposableResource, new.node)
-            if hands.store.had(new):  # it may have gone with its owner or its node, of whose end we have not heard
+            if hands.store.had(
+                new
+            ):  # it may have gone with its owner or its node, of whose end we have not heard
                 await need_reasons(hands, new)
             know(hands, await cluster.create(new))
         case PutTaint(rule=new):

@@ -7,7 +7,7 @@ from jackfield.core import sight
 from jackfield.model.composition import RELEASED, VISIBLE, ComposableResource, ResourceState
 from jackfield.model.host import Facts, Seen
 from jackfield.model.meta import holds
-from jackfield.model.names import Seconds
+from jackfield.model.names import PhysicalID, Seconds
 from jackfield.model.plan import MarkVisible, Phase, Plan, Release, Rescan, Waiting
 from jackfield.model.policy import DRIVER, Policy
 from jackfield.model.view import Delta, FactsChanged, ObjectChanged, View
@@ -30,9 +30,9 @@ def decide(view: View, name: str, policy: Policy, now: Seconds) -> Plan:
         case ResourceState.ATTACHING if resource.status.cdi_device_id:
             return _look(resource, facts, policy, now)
         case ResourceState.ONLINE if resource.withdrawn:
-            return _release(resource, facts, policy, now)
+            return _release(view, resource, policy, now)
         case ResourceState.DETACHING:
-            return _release(resource, facts, policy, now)
+            return _release(view, resource, policy, now)
         case _:
             return Plan()
 
@@ -81,10 +81,14 @@ def _look(resource: ComposableResource, facts: Facts, policy: Policy, now: Secon
     return Plan((visible,))
 
 
-def _release(resource: ComposableResource, facts: Facts, policy: Policy, now: Seconds) -> Plan:
+def _release(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> Plan:
     """Say that nobody holds the device, when nobody does (rule 14); force asks nobody."""
-    if holds(resource.status.conditions, RELEASED):
+    facts = view.facts(resource.node)
+    if facts is None or holds(resource.status.conditions, RELEASED):
         return Plan()
+    heir = _heir(view, resource)
+    if heir:
+        return Plan((_let_go(resource, PhysicalID(""), f"its device is {heir}'s by now"),))
     physical, seen = resource.status.cdi_device_id, sight.of(resource, facts, policy.identities)
     if isinstance(seen, sight.Blurred):
         return Plan(waiting=(Waiting(f"resource/{resource.metadata.name}", "Blurred", seen.what),))
@@ -93,17 +97,37 @@ def _release(resource: ComposableResource, facts: Facts, policy: Policy, now: Se
     if users and not resource.spec.force_detach:
         what = f"claim {users[0].claim} to be unprepared"
         return Plan(waiting=(Waiting(f"resource/{resource.metadata.name}", "Held", what),))
-    release = Release(
+    because = f"forced, though claim {users[0].claim} has it" if users else "nothing on the node uses it"
+    release = _let_go(resource, own, because)
+    # Whoever has it open just now does not tell us when he ends.
+    return Plan((release,), again_at=Seconds(now + HELD_POLLS * policy.poll_seconds))
+
+
+def _heir(view: View, resource: ComposableResource) -> str:
+    """Return who else has the device on this node, to stay: it came by another order, of which this one knows nothing.
+
+    Only a restored backup does that. The device is not ours to take off the bus.
+    """
+    physical = resource.status.cdi_device_id
+    rivals = (one for one in view.resources_on(resource.node) if one.uid != resource.uid and one.stands)
+    alike = (one for one in rivals if physical and one.status.cdi_device_id == physical)
+    return next((one.metadata.name for one in alike if _pool(one) == _pool(resource)), "")
+
+
+def _pool(resource: ComposableResource) -> str:
+    return resource.device.pool if resource.device is not None else ""
+
+
+def _let_go(resource: ComposableResource, device: PhysicalID, because: str) -> Release:
+    return Release(
         phase=Phase.DETACHED,
         node=resource.node,
         resource=resource.metadata.name,
         version=resource.metadata.resource_version,
-        device=own,
+        device=device,
         force=resource.spec.force_detach,
-        because=f"forced, though claim {users[0].claim} has it" if users else "nothing on the node uses it",
+        because=because,
     )
-    # Whoever has it open just now does not tell us when he ends.
-    return Plan((release,), again_at=Seconds(now + HELD_POLLS * policy.poll_seconds))
 
 
 def _unseen(resource: ComposableResource, facts: Facts) -> str:

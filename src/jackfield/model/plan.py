@@ -345,6 +345,7 @@ class Release(Action, frozen=True, kw_only=True):
     resource: str
     version: Version
     device: PhysicalID
+    """What goes off the bus; nothing where no device came, or it is another's by now."""
     force: bool
 
 

@@ -205,6 +205,31 @@ def test_a_release_carries_version_device_and_force(*, force: bool) -> None:
     assert action.phase is Phase.DETACHED
 
 
+LEAVING = b.resource(state=DETACHING, physical="1")
+
+
+@pytest.mark.parametrize(
+    ("other", "device"),
+    [
+        (b.resource("a100-5", state=ATTACHING, physical="1"), ""),
+        (b.resource("a100-5", physical="1"), ""),
+        (b.resource("a100-5", state=DETACHING, physical="1"), "1"),
+        (b.resource("a100-5", state=ATTACHING, physical="2"), "1"),
+        (b.resource("fabric.jackfield.dev/rack-b/a100-5", state=ATTACHING, physical="1"), "1"),
+        (b.resource("a100-5", state=ATTACHING, physical="1", on="n2"), "1"),
+    ],
+    ids=["comes", "stands", "leaves too", "another device", "another fabric's", "elsewhere"],
+)
+def test_what_another_resource_has_by_now_is_not_taken_off_the_bus(
+    other: ComposableResource, device: str
+) -> None:
+    """A restored backup may have a resource whose device was detached, and came back by another order."""
+    there = b.world(LEAVING, other, facts={"n1": Facts((ONE,))})
+    (action,) = hotplug.decide(there, CR, b.policy(), b.NOW).actions
+    assert isinstance(action, Release)
+    assert action.device == device
+
+
 COMING = b.resource("a100-7", state=ATTACHING)
 
 
