@@ -348,11 +348,13 @@ def _may_arrive(hands: Hands, write: tuple[str, Version] | None, resource: str) 
 
 
 async def _detach(action: Detach, hands: Hands) -> None:
+    if (
+        action.gone
+    ):  # first: that all claims are known is noted for good, since a taint keeps others from coming
+        await need_no_node(hands, action.order.node, pods=not action.ask)
     if action.ask:
         tainted = hands.store.policy.taint_rules
         await need_unclaimed(hands, action.order, naming.taint(action.resource) if tainted else "")
-    if action.gone:
-        await need_no_node(hands, action.order.node)
     version = await _sent("detach", action, hands)
     match await _asked(action, version, hands.world.fabrics[action.order.fabric].detach, hands):
         case Working():

@@ -76,9 +76,10 @@ async def need_booked(hands: Hands, order: Order) -> None:
             )
 
 
-async def need_no_node(hands: Hands, node: NodeName) -> None:
-    """See that a node is gone, and that no pod is bound to it (rule 16). Raises Conflict if it is otherwise."""
-    for kind, field in ((Node, "metadata.name"), (Pod, "spec.nodeName")):
+async def need_no_node(hands: Hands, node: NodeName, *, pods: bool) -> None:
+    """See that a node is gone, and no pod bound to it if that matters (rule 16). Raises Conflict if it is otherwise."""
+    kinds: tuple[tuple[type[Object], str], ...] = ((Node, "metadata.name"), (Pod, "spec.nodeName"))
+    for kind, field in kinds if pods else kinds[:1]:
         async for one in shown(hands.world.cluster, kind, Selection(fields={field: node})):
             hands.told(hands.store.put(one))
             raise Conflict(f"{node} is not gone: there is {kind.__name__} {one.key}")

@@ -72,6 +72,9 @@ class Lead(Protocol):
     def need(self, span: Seconds) -> None:
         """Ask for more: from soon on that much is left at any time."""
 
+    def doubt(self) -> None:
+        """Hear that the API has gone back in time: what it says of who leads is not what we have heard."""
+
 
 class Alone:
     """The only replica there is."""
@@ -87,6 +90,9 @@ class Alone:
 
     def need(self, span: Seconds) -> None:
         """Have it already."""
+
+    def doubt(self) -> None:
+        """Lead all the same."""
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -157,6 +163,15 @@ class Leases:
         if span > self._needed:
             self._needed = span
             self._renew_now.set()
+
+    def doubt(self) -> None:
+        """Lead nothing until our Lease is written anew, and others have heard of it.
+
+        It may not be there any more, and whoever starts now would take us for dead.
+        """
+        self._until = PAST
+        self._renew_now.set()
+        self._changed.set()
 
     def _electors(self) -> tuple[str, ...]:
         """Those among whom the fabrics are divided; none while we may not lead."""

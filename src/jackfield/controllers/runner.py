@@ -127,6 +127,7 @@ class Runner:
             # Versions have lost their meaning: nothing that is remembered can be compared with what is told now.
             again = Waiting("kind/all", REWOUND, f"everything to be told anew; {rewound}")
             self._recorder.waits(self._world.clock.now(), "watch", (again,))
+            self._lead.doubt()
             self.store.clear()
             self._dirty = {one.name: Dirty(self._world.clock, ROUNDS_MAX) for one in self._controllers}
             self._unexplained = Dirty(self._world.clock)

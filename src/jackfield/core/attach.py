@@ -72,11 +72,10 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[str, ...]:
     """Return the resources that a change is about."""
     del policy
     match delta:
-        case InventoryChanged(fabric=fabric, nodes=nodes):
-            there = (one for node in nodes for one in view.resources_on(node))
-            # No change names a machine that is not shown any more; but to be shown anything may be waited for.
-            lost = (one for one in view.under_way(fabric) if view.machine(one.node) is None)
-            return tuple(dict.fromkeys(one.metadata.name for one in (*there, *lost)))
+        case InventoryChanged(nodes=nodes):
+            return tuple(
+                dict.fromkeys(one.metadata.name for node in nodes for one in view.resources_on(node))
+            )
         case ObjectChanged(old=old, new=new):
             return tuple(dict.fromkeys((*_resources(view, old), *_resources(view, new))))
         case _:
@@ -212,13 +211,12 @@ def _must_be_known(view: View, resource: ComposableResource, policy: Policy, now
     """
     if resource.status.error or view.node(resource.node) is None or _vanished(view, resource, policy, now):
         return False
-    if ORDER in resource.metadata.annotations and not resource.status.cdi_device_id:
-        return True
-    if _binds(resource):
-        return False
     if not resource.status.cdi_device_id:
         unwanted = resource.deleting and _no_room(view, resource, policy) is not None
-        return _knows_orders(view, resource, policy) and not unwanted
+        found = ORDER in resource.metadata.annotations
+        return not unwanted and (found or (not _binds(resource) and _knows_orders(view, resource, policy)))
+    if _binds(resource):
+        return False
     there = (one.since for one in view.attached(resource.node) if one.id == resource.status.cdi_device_id)
     came = max(there, default=seconds(resource.metadata.creation_timestamp))
     unseen = not view.published(resource.status.device_id)
@@ -381,7 +379,9 @@ def _detach(view: View, resource: ComposableResource, policy: Policy, now: Secon
     if waiting:
         return Plan(waiting=(_wait(resource, "Released", waiting),))
     if view.inventory(_fabric(resource, policy)) is None:
-        return Plan(waiting=(_wait(resource, "Silent", "the fabric manager to answer"),))
+        # The answer may not name the node, if that is gone, and so be no news for what stood there.
+        silent = _wait(resource, "Silent", "the fabric manager to answer")
+        return Plan(waiting=(silent,), again_at=_soon(policy, now))
     if _paused(resource, policy):
         return Plan(waiting=(_wait(resource, "Paused", "detaching to be resumed"),))
     return guard.asked(view, _sent_back(view, resource, policy, now), resource, ours=ours)

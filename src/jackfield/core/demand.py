@@ -75,7 +75,7 @@ class _Ledger(msgspec.Struct):
     """Devices that take room and are no business of ours."""
     taken: dict[DeviceID, DeviceModel] = {}
     promised: dict[DeviceID, DeviceModel] = {}
-    """Devices that stand there, or are about to, and were only given to claims that wait for an answer."""
+    """Devices that stand there, or are about to, and were only given to claims that do not have them for sure."""
 
 
 def on_node(view: View, node: NodeName, policy: Policy, now: Seconds) -> tuple[Demand, ...]:
@@ -101,7 +101,7 @@ def on_node(view: View, node: NodeName, policy: Policy, now: Seconds) -> tuple[D
 
 
 def _is_promised(ledger: _Ledger, resource: ComposableResource) -> bool:
-    """Whether a device was only given to claims that wait for an answer: nobody has it before that."""
+    """Whether a device was only given to claims that do not have it for sure."""
     if room.lent(ledger.view, resource):
         return False
     return all(_waits_itself(claim, ledger.policy) for claim in room.holders(ledger.view, resource))
@@ -259,7 +259,7 @@ def _used_by_driver(ledger: _Ledger, want: Want) -> Refuse | None:
         return None
     for name in ledger.view.published(want.resource.status.device_id):
         for user in ledger.view.claims_holding(name):
-            if _waits_itself(user, ledger.policy):
+            if user.node == ledger.node and _waits_itself(user, ledger.policy):
                 continue
             text = f"{want.device.device} serves claim {user.key} as {name}"
             return Refuse(RESCHEDULE, want.device, text)
@@ -267,6 +267,7 @@ def _used_by_driver(ledger: _Ledger, want: Want) -> Refuse | None:
 
 
 def _waits_itself(claim: ResourceClaim, policy: Policy) -> bool:
+    """Whether a claim waits for something of ours, or was sent away and has not left yet: it has nothing for sure."""
     ours = _ours(claim, policy)
     return bool(ours) and _answered(claim, ours) != Settled(ready=True)
 

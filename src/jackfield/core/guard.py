@@ -100,7 +100,8 @@ def asked(view: View, plan: Plan, resource: ComposableResource, *, ours: bool) -
     that nothing there needs a taint.
     """
     asks = not ours and not resource.spec.force_detach
-    gone = view.node(resource.node) is None and not holds(resource.status.conditions, RELEASED)
+    unsaid = not holds(resource.status.conditions, RELEASED)
+    gone = view.node(resource.node) is None and unsaid and (ours or asks)
     actions = (replace(one, ask=asks, gone=gone) if isinstance(one, Detach) else one for one in plan.actions)
     return replace(plan, actions=tuple(actions))
 

@@ -139,7 +139,7 @@ def _until_quiet(
 ) -> Plan:
     """Wait until the time is over, and then for an inventory that was asked for since."""
     quiet_at = _quiet_at(view, resource, order.fabric)
-    again_at = quiet_at if quiet_at > now else Seconds(now + policy.poll_seconds)
+    again_at = quiet_at if now < quiet_at < NEVER else Seconds(now + policy.poll_seconds)
     return Plan(waiting=(_wait(resource, "the manager to be quiet about it"),), again_at=again_at)
 
 

@@ -36,7 +36,8 @@ def adopt(view: View, node: NodeName, policy: Policy, now: Seconds) -> Plan:
     taken: list[DeviceID] = []
     for device in view.attached(node):
         model = policy.model(device.model)
-        wanted = device.ours or evict.named(view, fabric, device, policy)
+        # What others have on a machine that no manager lists cannot be taken from it.
+        wanted = device.ours or (machine is not None and evict.named(view, fabric, device, policy))
         if not wanted or model is None or view.resource_with(fabric, device.id) is not None:
             continue
         request = view.request(naming.request(node, model))

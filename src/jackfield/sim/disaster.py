@@ -228,7 +228,7 @@ class Disasters:
             program.client.drop_watches()
 
     def _restore(self, step: trouble.Restore) -> None:
-        rewind = Rewind(self._world, self._audit, self._user)
+        rewind = Rewind(self._world, self._audit, self._user, self.spawn)
 
         async def end() -> None:
             if await rewind.happen():

@@ -5,6 +5,7 @@ API server is stopped meanwhile, and the control plane is started anew. Must not
 they, the plugins and the kubelets go on, and notice by themselves.
 """
 
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Final
 
@@ -27,6 +28,8 @@ TRIES_MAX: Final = 900
 """After so many seconds without a quiet moment the backup is not restored."""
 LOOKS: Final = (Seconds(0.0), Seconds(60.0), Seconds(300.0))
 """After which pauses somebody looks for pods that wait in vain."""
+Spawn = Callable[[Coroutine[None, None, None]], None]
+"""Lets something go on by itself."""
 WISHES: Final = (ResourceClaim, ComposabilityRequest)
 """What users write by hand, and therefore have in files."""
 
@@ -34,14 +37,13 @@ WISHES: Final = (ResourceClaim, ComposabilityRequest)
 class Rewind:
     """A backup, made when this is, and its restoration."""
 
-    def __init__(self, world: SimWorld, audit: Audit, user: Client) -> None:
+    def __init__(self, world: SimWorld, audit: Audit, user: Client, spawn: Spawn) -> None:
         self._world = world
         self._audit = audit
         self._user = user
+        self._spawn = spawn
         self._backup = world.api.backup()
         self._nodes = self._all_nodes()
-        self._unmade: list[Object] = []
-        """What is to be made again as soon as its namesake, which was on its way out, is gone."""
 
     def _all_nodes(self) -> tuple[Key, ...]:
         return tuple(one.key for one in self._world.api.list(Node).items)
@@ -95,21 +97,26 @@ class Rewind:
         for key, one in before.items():
             if key not in restored:
                 meta = ObjectMeta(name=key.name, namespace=key.namespace)
-                await self._make(msgspec.structs.replace(one, metadata=meta, **_unsaid(one)))
+                new = msgspec.structs.replace(one, metadata=meta, **_unsaid(one))
+                self._spawn(self._make(new))
 
     async def _make(self, new: Object) -> None:
-        try:
-            await self._user.create(new)
-        except Conflict:
-            self._unmade.append(new)
+        """Make it as soon as a namesake that is on its way out is gone; one that stays is as good."""
+        while True:
+            try:
+                await self._user.create(new)
+            except Conflict:
+                await self._world.clock.sleep(AGAIN)
+            else:
+                return
+            with suppress(Gone):
+                if not (await self._user.read(type(new), new.key)).deleting:
+                    return
 
     async def clear_up(self) -> None:
         """Delete the pods that were promised what is not there any more, as `jackfield check` advises."""
         for pause in LOOKS:
             await self._world.clock.sleep(pause)
-            unmade, self._unmade = self._unmade, []
-            for new in unmade:
-                await self._make(new)
             for item in self._world.api.list(Pod).items:
                 pod = item.object
                 if isinstance(pod, Pod) and not pod.finished and not pod.deleting and self._is_bereft(pod):

@@ -9,6 +9,7 @@ class Some:
     def __init__(self, *fabrics: FabricName, left: float = NEVER) -> None:
         self.fabrics = fabrics
         self.needs: list[float] = []
+        self.doubts = 0
         self._left = Seconds(left)
 
     def leads(self, fabric: FabricName) -> bool:
@@ -19,3 +20,6 @@ class Some:
 
     def need(self, span: Seconds) -> None:
         self.needs.append(span)
+
+    def doubt(self) -> None:
+        self.doubts += 1

@@ -6,7 +6,7 @@ from jackfield.controllers.lead import INSTANCE, REPLICAS
 from jackfield.model.lease import Lease
 from jackfield.model.names import Key, Seconds, Version, rfc3339_micro
 from jackfield.ports import Merge
-from unit.controllers.replicas import EVERY, LEASE, Stage, play
+from unit.controllers.replicas import EVERY, LEASE, Stage, play, share
 
 
 def test_a_lease_that_a_restored_backup_shows_is_outlived() -> None:
@@ -18,6 +18,23 @@ def test_a_lease_that_a_restored_backup_shows_is_outlived() -> None:
         await stage.wait(0.1)
         assert not one.led
         assert await stage.until(lambda: one.led == EVERY) == pytest.approx(LEASE - 0.1, abs=0.1)
+
+    play(scene)
+
+
+@pytest.mark.parametrize("others", [(), ("two",)], ids=["alone", "with another"])
+def test_who_hears_that_time_went_back_leads_again_when_its_lease_is_written_anew(
+    others: tuple[str, ...],
+) -> None:
+    """Its Lease may be lost, and whoever starts then would take it for dead: two would ask one manager."""
+
+    async def scene(stage: Stage) -> None:
+        one = (await stage.two())[0] if others else stage.start("one")
+        await stage.wait(1.0)
+        one.leases.doubt()
+        assert not one.led
+        took = await stage.until(lambda: one.led == share("one", *others))
+        assert took == pytest.approx(LEASE if others else 0.0, abs=0.1)
 
     play(scene)
 

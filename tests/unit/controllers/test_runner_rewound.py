@@ -6,7 +6,8 @@ from collections.abc import AsyncGenerator, Callable
 import pytest
 from msgspec.structs import replace
 
-from jackfield.controllers.runner import Controller, Runner
+from jackfield.controllers.lead import Lead
+from jackfield.controllers.runner import ALONE, Controller, Runner
 from jackfield.controllers.store import Store
 from jackfield.core import lead
 from jackfield.model.meta import Object
@@ -18,6 +19,7 @@ from jackfield.sim import loop
 from jackfield.sim.clock import running
 from jackfield.testing import builders as b
 from unit.controllers.bench import Bench, Heard
+from unit.controllers.leading import Some
 
 
 def numbered(name: str, version: int) -> Node:
@@ -47,7 +49,7 @@ class Restored:
         await asyncio.Event().wait()
 
 
-def versions(error: Callable[[], Exception]) -> dict[str, str]:
+def versions(error: Callable[[], Exception], leads: Lead = ALONE) -> dict[str, str]:
     """Return what is known of the nodes, a while after the backup was restored."""
     found: dict[str, str] = {}
 
@@ -56,7 +58,7 @@ def versions(error: Callable[[], Exception]) -> dict[str, str]:
         store = Store(b.policy())
         world = World(Restored(bench.client, error), bench.clock)
         idle = Controller("idle", lambda *_: Plan(), lambda *_: (), lead.of_none)
-        runner = Runner(world, store, (idle,), Heard())
+        runner = Runner(world, store, (idle,), Heard(), leads)
         task = asyncio.get_running_loop().create_task(runner.run({Node: EVERYTHING}))
         await bench.wait(10)
         found.update(
@@ -85,3 +87,12 @@ def test_older_versions_count_only_after_the_world_went_back_in_time(
     error: Callable[[], Exception], known: dict[str, str]
 ) -> None:
     assert versions(error) == known
+
+
+def test_whoever_leads_is_told_that_time_went_back() -> None:
+    """Its Lease may not be there any more."""
+    leads = Some()
+    versions(lambda: Retry("the connection was lost"), leads)
+    assert leads.doubts == 0
+    versions(lambda: Rewound("from 100 to 50"), leads)
+    assert leads.doubts == 1

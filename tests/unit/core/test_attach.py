@@ -407,7 +407,7 @@ ROWS = {
         (b.pod("p", on="n1"), detaching()), wait=("Released",)
     ),
     "the manager is silent about a detach": Row(
-        (NODE, detaching(conditions=LET_GO)), wait=("Silent",), shown=()
+        (NODE, detaching(conditions=LET_GO)), wait=("Silent",), shown=(), again_at=AGAIN
     ),
     "paused before a detach": Row(
         (NODE, detaching(conditions=LET_GO)),

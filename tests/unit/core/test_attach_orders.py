@@ -4,9 +4,8 @@ import pytest
 
 from jackfield.core import attach
 from jackfield.model.composition import ORDER, ComposableResource, ResourceState
-from jackfield.model.fabric import FabricDevice, Order, Traits
+from jackfield.model.fabric import FabricDevice, Machine, Order, Traits
 from jackfield.model.names import (
-    NEVER,
     Key,
     ModelName,
     NodeName,
@@ -145,7 +144,7 @@ def test_an_order_that_was_sent_is_not_given_up_before_the_manager_has_shown_its
     """That something was marked as sent says that the manager knows no ids, even before it says so itself."""
     found = attaching(deleted=b.NOW, sent=f"attach {point(b.NOW - 9999)}")
     plan = attach.decide(b.world(NODE, found), CR, POLICY, b.NOW)
-    assert (plan.actions, reasons(plan), plan.again_at) == ((), ("Quiet",), NEVER)
+    assert (plan.actions, reasons(plan), plan.again_at) == ((), ("Quiet",), b.NOW + POLICY.poll_seconds)
 
 
 @pytest.mark.parametrize(
@@ -166,6 +165,16 @@ def test_what_was_found_is_known_by_its_id_before_it_is_given_up(
     assert isinstance(plan.actions[-1], do)
 
 
+def test_what_an_old_listing_showed_does_not_wait_for_room_that_nobody_makes() -> None:
+    found, other = attaching(deleted=b.NOW, order="an-order"), b.resource("a100-2", physical="2")
+    full = b.showing(
+        b.inventory(machines=[Machine(b.NODE, slots=1)]),
+        FabricDevice(PhysicalID("2"), b.MODEL, node=b.NODE, order=OrderID("uid-a100-2.rack-a")),
+    )
+    plan = attach.decide(b.world(NODE, found, other, inventories=(full,)), CR, POLICY, b.NOW)
+    assert steps(plan) == ("MarkState Detaching resource/a100-1.rack-a",)
+
+
 # --- who is woken
 
 
@@ -181,7 +190,7 @@ HERE = (
 @pytest.mark.parametrize(
     ("delta", "woken"),
     [
-        (InventoryChanged(b.FABRIC, (b.NODE, NodeName("n9")), ()), ("a100-1", "a100-2", "a100-3")),
+        (InventoryChanged(b.FABRIC, (b.NODE, NodeName("n9")), ()), ("a100-1",)),
         (FactsChanged(b.NODE), ()),
         (ObjectChanged(None, b.resource("a100-7")), ("a100-7",)),
         (ObjectChanged(b.resource("a100-7"), None), ("a100-7",)),
@@ -209,14 +218,6 @@ HERE = (
 )
 def test_a_change_wakes_the_resources_it_is_about(delta: Delta, woken: tuple[str, ...]) -> None:
     assert attach.wakes(b.world(*HERE), POLICY, delta) == tuple(f"{one}.rack-a" for one in woken)
-
-
-def test_an_inventory_wakes_what_is_under_way_on_machines_that_it_does_not_show_and_no_more() -> None:
-    """Whoever has just begun waits for its manager to answer, and no change will name a machine that is gone."""
-    delta = InventoryChanged(b.FABRIC, (b.NODE,), ())
-    for machines, woken in ((("n1", "n2"), 1), (("n1",), 3)):
-        there = b.world(*HERE, inventories=(b.inventory(machines=machines),))
-        assert len(attach.wakes(there, POLICY, delta)) == woken
 
 
 def test_what_is_on_no_node_wakes_nobody() -> None:

@@ -355,12 +355,14 @@ def test_the_api_is_asked_who_has_a_vendors_device_before_it_is_detached(
         ((replace(OURS, status=replace(OURS.status, conditions=())),), b.policy(), True),
         ((NODE, LEAVING, TAINTED), vendors(), False),
         ((LEAVING,), vendors(), True),
+        ((replace(LEAVING, spec=replace(LEAVING.spec, force_detach=True)),), vendors(), False),
     ],
     ids=[
         "its plugin has released it",
         "its node is gone",
         "its taint keeps it from others",
         "its node is gone, and nothing there needs a taint",
+        "by force, whoever has it",
     ],
 )
 def test_the_api_is_asked_for_a_node_whose_end_alone_says_that_nobody_has_a_device(

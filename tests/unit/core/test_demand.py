@@ -306,6 +306,14 @@ def test_a_failure_names_the_order_that_failed() -> None:
         ((resource(SHARED, uuid="GPU-1"), vendor_slice("GPU-1"), MIXED), "served"),
         ((resource(SHARED, uuid="GPU-1"), vendor_slice("GPU-1"), replace(MIXED, status=SENT)), "served"),
         (
+            (
+                resource(SHARED, on="n2", uuid="GPU-1"),
+                vendor_slice("GPU-1", on="n2"),
+                claim("b", devices=["gpu.example.com/n2/gpu-0", MORE], on="n2"),
+            ),
+            f"{RESCHEDULE} a100-1: a100-1 serves claim default/b as gpu.example.com/n2/gpu-0",
+        ),
+        (
             (resource(SHARED, uuid="GPU-1"), vendor_slice("GPU-1"), replace(MIXED, status=BOUND)),
             f"{RESCHEDULE} a100-1: a100-1 serves claim default/b as {OTHERS}",
         ),
@@ -316,6 +324,7 @@ def test_a_failure_names_the_order_that_failed() -> None:
         "another device",
         "taken by who waits for another of ours",
         "taken by who was sent round, and has not left yet",
+        "taken on another node, by whoever it is",
         "in use beside another of ours",
     ],
 )

@@ -17,7 +17,7 @@ from jackfield.model.fabric import FabricDevice, Inventory, Machine, Traits
 from jackfield.model.meta import Object, ObjectMeta
 from jackfield.model.names import NEVER, NO_TIME, ModelName, NodeName, OrderID, PhysicalID, Seconds
 from jackfield.model.plan import Phase, Plan, PutResource
-from jackfield.model.policy import Policy
+from jackfield.model.policy import Foreign, Policy
 from jackfield.testing.builders import (
     FABRIC,
     MODEL,
@@ -275,3 +275,13 @@ def test_what_a_resource_on_a_node_that_is_gone_has_just_given_up_is_left_alone_
         )
         later = surplus.adopt(view, NODE, policy(), Seconds(NOW - 10 + policy().blame_seconds))
         assert names(later) == "a100-9.rack-a"
+
+
+@pytest.mark.parametrize(("machines", "name"), [((Machine(NODE),), "a100-9.rack-a"), ((), "")])
+def test_what_others_have_on_a_machine_that_is_not_listed_is_left_alone(
+    machines: tuple[Machine, ...], name: str
+) -> None:
+    """Its manager would not take it from there, and be asked for ever."""
+    chosen = policy(base=Policy(detach_foreign=(Foreign(node=NODE),)))
+    stage = replace(showing(UNSAID, replace(FOUND, ours=False, order=OrderID(""))), machines=machines)
+    assert names(adopted(node(), stage=stage, chosen=chosen)) == name

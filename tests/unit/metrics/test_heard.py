@@ -214,6 +214,9 @@ class Follower:
     def need(self, span: Seconds) -> None:
         """Ask for more."""
 
+    def doubt(self) -> None:
+        """Lead nothing all the same."""
+
 
 def lived(page: Page) -> None:
     """Have a device attached for a claim, its pod bound, and another one; then all of it gone."""

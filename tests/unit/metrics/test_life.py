@@ -212,6 +212,9 @@ class Follower:
     def need(self, span: Seconds) -> None:
         """Ask for more in vain."""
 
+    def doubt(self) -> None:
+        """Lead nothing all the same."""
+
 
 def test_who_does_not_lead_shows_that_and_counts_no_device() -> None:
     async def scene(stage: Stage) -> None:

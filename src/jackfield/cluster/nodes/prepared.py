@@ -82,8 +82,8 @@ class Preparer:
 
     def has_prepared(self, node: NodeName, pod: Pod) -> bool:
         """Return whether all claims of a pod were prepared for it, though they may be about to be unprepared."""
-        used = [one for one in self.checkpoint.used_by(node, pod.uid) if one.prepared]
-        return len(used) == len(pod.spec.resource_claims)
+        used = [one.key.name for one in self.checkpoint.used_by(node, pod.uid) if one.prepared]
+        return set(used) == set(pod.claim_names)
 
     async def prepare(self, node: NodeName, pod: Pod) -> str:
         """Prepare all claims of a pod."""

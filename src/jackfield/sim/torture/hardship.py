@@ -28,8 +28,6 @@ OUR_PROGRAMS: Final = (*REPLICAS, "jackfield-node")
 KINDS: Final = ("", "", "ResourceClaim", "ResourceSlice", "ComposableResource", "Pod", "Node")
 """What a program may not hear of."""
 PROGRAMS: Final = (*OUR_PROGRAMS, "scheduler", "kubelet", "controller-manager")
-TAINT_UNHEARD_MAX: Final = 5.0
-"""For longer a scheduler is not deaf to taints, with its lag: `taintSeconds` says so, and nothing tells otherwise."""
 
 
 class Stage(msgspec.Struct, frozen=True):
@@ -173,10 +171,11 @@ def _storm(dice: random.Random, stage: Stage, at: float) -> AnyHardship:
 def _deafen(dice: random.Random, stage: Stage, at: float) -> AnyHardship:
     dropped = dice.random() < 0.5
     program, kind = dice.choice(PROGRAMS), dice.choice(KINDS)
-    seconds = _span(dice)
-    if program == "scheduler" and not kind and not stage.binds:
-        seconds = min(seconds, TAINT_UNHEARD_MAX)
-    return trouble.Deafen(at=at, program=program, kind=kind, seconds=seconds, dropped=dropped)
+    if program == "scheduler" and not stage.binds:
+        kind = (
+            kind or "Pod"
+        )  # not to taints: `taintSeconds` says how soon it hears of them, and nothing tells otherwise
+    return trouble.Deafen(at=at, program=program, kind=kind, seconds=_span(dice), dropped=dropped)
 
 
 def _noise(dice: random.Random, stage: Stage, at: float) -> AnyHardship:
