@@ -9,7 +9,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from jackfield.core import evict, guard, naming, quiet, room, takeover
+from jackfield.core import evict, guard, naming, quiet, room, surplus, takeover
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import (
     ORDER,
@@ -261,6 +261,9 @@ def _give_up(view: View, resource: ComposableResource, policy: Policy, now: Seco
         return f"node {resource.node} is gone"
     if now >= _deadline(view, resource, policy) and not _seen(view, resource):
         return f"it did not come within {policy.attach_deadline_seconds:.0f} s"
+    twin = surplus.twin(view, resource)
+    if twin:
+        return f"its order is {twin}'s"
     return _mistaken(view, resource) or _vanished(view, resource, policy, now)
 
 
@@ -370,6 +373,9 @@ def _stay(view: View, resource: ComposableResource) -> Plan:
 
 
 def _detach(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> Plan:
+    twin = surplus.twin(view, resource)
+    if twin:
+        return Plan((_mark(resource, ResourceState.DELETING, Phase.DETACHED, f"its order is {twin}'s"),))
     # What somebody else attached, another driver may drive, whatever our policy says.
     ours = _binds(resource) and not resource.foreign
     unguarded = None if ours else guard.unguarded(view, resource, policy, now)

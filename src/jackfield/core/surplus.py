@@ -152,3 +152,23 @@ def _resource(
     return PutResource(
         phase=Phase.COMPOSED, resource=ComposableResource(metadata=meta, spec=spec), ask=True, because=because
     )
+
+
+# --- twice in the books
+
+
+def twin(view: View, resource: ComposableResource) -> str:
+    """Return who else has what was found by the same order, and keeps it: what is closed for one is for both.
+
+    Somebody put it into the books twice, by a write that came late. Who has come further stays, else the first by name.
+    """
+    if ORDER not in resource.metadata.annotations:
+        return ""
+    alike = (one for one in view.resources_on(resource.node) if one.uid != resource.uid and one.stands)
+    mine = (_is_young(resource), resource.metadata.name)
+    twins = [(_is_young(one), one.metadata.name) for one in alike if one.order == resource.order]
+    return next((name for young, name in twins if not resource.stands or (young, name) < mine), "")
+
+
+def _is_young(resource: ComposableResource) -> bool:
+    return resource.state in {ResourceState.NEW, ResourceState.ATTACHING}

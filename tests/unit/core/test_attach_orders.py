@@ -165,6 +165,46 @@ def test_what_was_found_is_known_by_its_id_before_it_is_given_up(
     assert isinstance(plan.actions[-1], do)
 
 
+def twin(
+    name: str, state: ResourceState, order: str = "an-order", *, on: str = b.NODE, physical: str = ""
+) -> ComposableResource:
+    return b.resource(name, state=state, order=order, conditions=LET_GO, on=on, physical=physical)
+
+
+NEW, ATTACHING, ONLINE, DETACHING = (
+    ResourceState.NEW,
+    ResourceState.ATTACHING,
+    ResourceState.ONLINE,
+    ResourceState.DETACHING,
+)
+GOES, IS_FREED = "MarkState Detaching resource/a100-1.rack-a", "MarkState Deleting resource/a100-1.rack-a"
+
+
+@pytest.mark.parametrize(
+    ("mine", "other", "goes"),
+    [
+        (ATTACHING, twin("a100-0", ATTACHING), True),
+        (ATTACHING, twin("a100-2", ATTACHING), False),
+        (ATTACHING, twin("a100-2", ONLINE), True),
+        (ATTACHING, twin("a100-0", DETACHING), False),
+        (ATTACHING, twin("a100-0", ATTACHING, "another"), False),
+        (ATTACHING, twin("a100-0", ATTACHING, on="n2"), False),
+        (DETACHING, twin("a100-2", NEW), True),
+        (DETACHING, twin("a100-2", ONLINE), True),
+        (DETACHING, twin("a100-2", DETACHING), False),
+        (DETACHING, twin("a100-2", ATTACHING, "another"), False),
+    ],
+)
+def test_of_two_that_were_put_into_the_books_for_one_order_one_goes_and_closes_nothing(
+    mine: ResourceState, other: ComposableResource, *, goes: bool
+) -> None:
+    """By a write that came late. What is closed for the one would be for the other."""
+    there = b.world(NODE, twin("a100-1", mine, physical="1"), other, inventories=(b.inventory(),))
+    plan = attach.decide(there, CR, POLICY, b.NOW)
+    assert (steps(plan) == ((GOES if mine is ATTACHING else IS_FREED),)) is goes
+    assert any(isinstance(one, Detach) for one in plan.actions) is (mine is DETACHING and not goes)
+
+
 def test_what_an_old_listing_showed_does_not_wait_for_room_that_nobody_makes() -> None:
     found, other = attaching(deleted=b.NOW, order="an-order"), b.resource("a100-2", physical="2")
     full = b.showing(
