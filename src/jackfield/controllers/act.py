@@ -181,6 +181,8 @@ async def act(action: AnyAction, hands: Hands) -> None:  # noqa: C901, PLR0912, 
 
 
 async def _mark(action: MarkState, hands: Hands) -> None:
+    if action.gone:
+        await need_no_node(hands, action.gone, pods=False)
     ids = {"cdi_device_id": action.device, "device_id": action.serial or None} if action.device else {}
     status = {"state": action.state.value, "error": action.error or None, **ids}
     await put_status(hands, action.resource, action.version, status)

@@ -20,7 +20,7 @@ from jackfield.model.composition import (
 )
 from jackfield.model.fabric import Order
 from jackfield.model.meta import holds
-from jackfield.model.names import FabricName, Key, PhysicalID, Seconds, seconds
+from jackfield.model.names import FabricName, Key, NodeName, PhysicalID, Seconds, seconds
 from jackfield.model.node import Node
 from jackfield.model.plan import (
     AnyAction,
@@ -312,7 +312,8 @@ def _withdraw(view: View, resource: ComposableResource, policy: Policy, now: Sec
         )
         actions.append(blame)
     leave = _mark(resource, ResourceState.DETACHING, Phase.DETACHED, reason)
-    return Plan((*actions, leave))
+    lost = resource.node if view.node(resource.node) is None else NodeName("")
+    return Plan((*actions, replace(leave, gone=lost)))
 
 
 def _to_blame(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> bool:

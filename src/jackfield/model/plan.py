@@ -222,6 +222,8 @@ class MarkState(Action, frozen=True, kw_only=True):
     device: PhysicalID = PhysicalID("")
     """The device, where it becomes known with this state; then its serial number too."""
     serial: str = ""
+    gone: NodeName = NodeName("")
+    """The node whose end is the reason: the API is asked for it first, as a list of nodes may be old."""
 
 
 class Attach(Action, frozen=True, kw_only=True):

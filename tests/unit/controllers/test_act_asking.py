@@ -22,6 +22,7 @@ from jackfield.model.plan import (
     DropTaint,
     FreeResource,
     LabelNode,
+    MarkState,
     PutResource,
     PutTaint,
 )
@@ -132,6 +133,32 @@ def test_the_api_is_asked_for_a_node_that_counts_as_gone(left: str, *, vendors: 
             await bench.act(pull)
         assert there in bench.store.all(type(there))
         assert tuple(bench.hands.unclaimed) == ()
+
+    play(scene)
+
+
+def test_no_attach_is_given_up_for_a_node_that_only_an_old_list_lacks() -> None:
+    """Whoever chose the node knows of it, and would have the same ordered again at once, again and again."""
+
+    async def scene(bench: Bench) -> None:
+        resource = await bench.put(b.resource(state=ResourceState.ATTACHING))
+        there = await bench.put(b.node())
+        forget(bench, there)
+        bench.store.put(resource)
+        leave = MarkState(
+            phase=P,
+            because=WHY,
+            resource=CR,
+            version=version(resource),
+            state=ResourceState.DETACHING,
+            gone=b.NODE,
+        )
+        with pytest.raises(Conflict, match="is not gone"):
+            await bench.act(leave)
+        assert bench.store.node(b.NODE) == there
+        await bench.client.delete(Node, there.key, ANY)
+        await bench.act(leave)
+        assert (await bench.resource()).state is ResourceState.DETACHING
 
     play(scene)
 

@@ -14,6 +14,7 @@ from jackfield.model.names import (
     Seconds,
     Version,
 )
+from jackfield.model.node import Node
 from jackfield.model.plan import Attach, Blame, Detach, MarkState, Phase
 from jackfield.model.policy import DeviceModel
 from jackfield.model.view import Delta, FactsChanged, InventoryChanged, ObjectChanged
@@ -213,6 +214,16 @@ def test_what_an_old_listing_showed_does_not_wait_for_room_that_nobody_makes() -
     )
     plan = attach.decide(b.world(NODE, found, other, inventories=(full,)), CR, POLICY, b.NOW)
     assert steps(plan) == ("MarkState Detaching resource/a100-1.rack-a",)
+
+
+@pytest.mark.parametrize(("there", "asked"), [((), b.NODE), ((NODE,), "")], ids=["gone", "there"])
+def test_the_api_is_asked_for_a_node_whose_end_ends_an_attach(there: tuple[Node, ...], asked: str) -> None:
+    found = attaching(deleted=b.NOW)
+    (*_, mark) = attach.decide(
+        b.world(*there, found, inventories=(b.inventory(),)), CR, POLICY, b.NOW
+    ).actions
+    assert isinstance(mark, MarkState)
+    assert mark.gone == asked
 
 
 # --- who is woken
