@@ -250,8 +250,8 @@ MUTANTS = (
     Mutant(
         "surplus-left",
         "core/surplus.py",
-        "        wanted = device.ours or evict.named(view, fabric, device, policy)\n",
-        "        wanted = not device.ours and evict.named(view, fabric, device, policy)\n",
+        "        wanted = device.ours or (machine",
+        "        wanted = not device.ours and (machine",
         "rule 21: a device of ours in nobody's books stays where it is",
     ),
     Mutant(
