@@ -138,9 +138,8 @@ async def act(action: AnyAction, hands: Hands) -> None:  # noqa: C901, PLR0912, 
         case PutResource(resource=new):
             if action.ask:  # rules 1 and 21: nobody else may have its device
                 await need_current(hands, ComposableResource, new.node)
-            if hands.store.had(
-                new
-            ):  # it may have gone with its owner or its node, of whose end we have not heard
+            # It may have gone with its owner or its node, of whose end we have not heard.
+            if hands.store.had(new):
                 await need_reasons(hands, new)
             know(hands, await cluster.create(new))
         case PutTaint(rule=new):
@@ -350,9 +349,8 @@ def _may_arrive(hands: Hands, write: tuple[str, Version] | None, resource: str) 
 
 
 async def _detach(action: Detach, hands: Hands) -> None:
-    if (
-        action.gone
-    ):  # first: that all claims are known is noted for good, since a taint keeps others from coming
+    # First: that all claims are known is noted for good, as a taint keeps others from coming, and here is none yet.
+    if action.gone:
         await need_no_node(hands, action.order.node, pods=not action.ask)
     if action.ask:
         tainted = hands.store.policy.taint_rules

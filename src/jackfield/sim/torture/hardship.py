@@ -171,10 +171,9 @@ def _storm(dice: random.Random, stage: Stage, at: float) -> AnyHardship:
 def _deafen(dice: random.Random, stage: Stage, at: float) -> AnyHardship:
     dropped = dice.random() < 0.5
     program, kind = dice.choice(PROGRAMS), dice.choice(KINDS)
+    # Not to taints: `taintSeconds` says how soon a scheduler hears of them, and nothing tells otherwise.
     if program == "scheduler" and not stage.binds:
-        kind = (
-            kind or "Pod"
-        )  # not to taints: `taintSeconds` says how soon it hears of them, and nothing tells otherwise
+        kind = kind or "Pod"
     return trouble.Deafen(at=at, program=program, kind=kind, seconds=_span(dice), dropped=dropped)
 
 
