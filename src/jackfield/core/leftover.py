@@ -1,4 +1,4 @@
-"""Claims left over: allocated, reserved for nobody, waited for by nobody (rule 17); or entangled (decisions 0014, 0015).
+"""Claims left over: allocated, reserved and waited for by nobody (rule 17); or entangled (decisions 0014, 0015).
 
 Nobody else would ever take the allocation off them, and their devices would stay away from the pool for good.
 Knows when a claim is left over; one that a pod may still use is not. Must not know how a claim is served.
