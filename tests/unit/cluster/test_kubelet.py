@@ -24,7 +24,7 @@ from jackfield.model.names import NEVER, Key, NodeName, Seconds, Uid, Version, n
 from jackfield.model.node import Node
 from jackfield.model.pod import Pod
 from jackfield.model.policy import DRIVER
-from jackfield.ports import EVERYTHING, Change, Changed, Gone, Merge, Selection, Synced
+from jackfield.ports import EVERYTHING, Change, Changed, Deleted, Gone, Merge, Selection, Synced
 from jackfield.sim.clock import running
 from unit.cluster.small_cluster import POOL, Stage, claim, node, play, pod
 
@@ -349,6 +349,37 @@ def test_a_restarted_kubelet_neither_prepares_again_nor_starts_the_run_anew() ->
         assert (await stage.pod("p")).status.phase == "Running"
         await stage.wait(2)
         assert (await stage.pod("p")).status.phase == "Succeeded"
+
+    play(story)
+
+
+class Late(Client):
+    """A handle whose watch of pods tells in one breath that a pod is there, and that it is gone."""
+
+    async def watch(self, kind: type[T], selection: Selection = EVERYTHING) -> AsyncGenerator[Change, None]:
+        if kind is not Pod:
+            async for change in super().watch(kind, selection):
+                yield change
+            return
+        await running().sleep(Seconds(1.0))
+        found = await self.read(Pod, Key("default", "p"))
+        yield Changed(found)
+        yield Synced(Pod, frozenset({found.key}))
+        yield Deleted(found)
+        await asyncio.Event().wait()
+
+
+def test_a_pod_that_is_gone_before_a_restarted_kubelet_has_begun_with_it_is_unprepared() -> None:
+    async def story(stage: Stage) -> None:
+        driver = await scene(stage, pod("p", "c"))
+        checkpoint = Checkpoint()
+        kubelets(stage, {DRIVER: driver}, checkpoint=checkpoint)
+        await stage.wait(5)
+        stage.tasks.pop().cancel()
+        client = stage.cluster.client("kubelet", Late)
+        stage.start(Kubelets(client, stage.clock, lambda _: {DRIVER: driver}, checkpoint=checkpoint).run())
+        await stage.wait(30)
+        assert driver.calls == [("prepare", "c"), ("unprepare", "c")]
 
     play(story)
 

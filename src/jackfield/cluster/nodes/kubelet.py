@@ -190,7 +190,8 @@ class Kubelets:
 
     async def _live(self, worker: _Worker) -> None:
         before = self._leaving.get(worker.pod.uid)
-        if before is not None and before.task is not None:
+        # One that is gone before it could begin is among them itself.
+        if before is not None and before is not worker and before.task is not None:
             await asyncio.wait((before.task,))
         started = self._is_started(worker) or (await self._prepare(worker) and await self._begin(worker))
         if started:
