@@ -86,9 +86,6 @@ def _release(view: View, resource: ComposableResource, policy: Policy, now: Seco
     facts = view.facts(resource.node)
     if facts is None or holds(resource.status.conditions, RELEASED):
         return Plan()
-    heir = _heir(view, resource)
-    if heir:
-        return Plan((_let_go(resource, PhysicalID(""), f"its device is {heir}'s by now"),))
     physical, seen = resource.status.cdi_device_id, sight.of(resource, facts, policy.identities)
     if isinstance(seen, sight.Blurred):
         return Plan(waiting=(Waiting(f"resource/{resource.metadata.name}", "Blurred", seen.what),))
@@ -97,6 +94,9 @@ def _release(view: View, resource: ComposableResource, policy: Policy, now: Seco
     if users and not resource.spec.force_detach:
         what = f"claim {users[0].claim} to be unprepared"
         return Plan(waiting=(Waiting(f"resource/{resource.metadata.name}", "Held", what),))
+    heir = _heir(view, resource)
+    if heir:
+        return Plan((_let_go(resource, PhysicalID(""), f"its device is {heir}'s by now"),))
     because = f"forced, though claim {users[0].claim} has it" if users else "nothing on the node uses it"
     release = _let_go(resource, own, because)
     # Whoever has it open just now does not tell us when he ends.

@@ -230,6 +230,12 @@ def test_what_another_resource_has_by_now_is_not_taken_off_the_bus(
     assert action.device == device
 
 
+def test_what_another_resource_has_and_a_claim_uses_is_not_said_to_be_released() -> None:
+    heir = b.resource("a100-5", physical="1")
+    there = b.world(LEAVING, heir, facts={"n1": Facts((ONE,), (USED,))})
+    assert hotplug.decide(there, CR, b.policy(), b.NOW).actions == ()
+
+
 COMING = b.resource("a100-7", state=ATTACHING)
 
 
