@@ -1,95 +1,26 @@
 """A bound pod is prepared, runs and ends; its claims are prepared before and unprepared in between."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
 from typing import TypeVar
 
 import pytest
-from msgspec.structs import replace
 
-from jackfield.cluster.api import Client
-from jackfield.cluster.nodes.kubelet import Kubelets, KubeletSettings, annotated_run_seconds
+from jackfield.cluster.nodes.kubelet import KubeletSettings, annotated_run_seconds
 from jackfield.cluster.nodes.machines import Machines, MachineSettings
-from jackfield.cluster.nodes.prepared import Checkpoint, Plugin, Preparer
-from jackfield.codec.encoding import encoded
+from jackfield.cluster.nodes.prepared import Checkpoint, Preparer
 from jackfield.model.claim import (
-    AllocationResult,
-    DeviceAllocationResult,
-    DeviceRequestAllocationResult,
     ResourceClaim,
-    ResourceClaimConsumerReference,
 )
 from jackfield.model.meta import Object
-from jackfield.model.names import NEVER, Key, NodeName, Seconds, Uid, Version, named
+from jackfield.model.names import NEVER, Key, Seconds, Version, named
 from jackfield.model.node import Node
 from jackfield.model.pod import Pod
 from jackfield.model.policy import DRIVER
-from jackfield.ports import EVERYTHING, Change, Changed, Deleted, Gone, Merge, Selection, Synced
-from jackfield.sim.clock import running
-from unit.cluster.small_cluster import POOL, Stage, claim, node, play, pod
+from jackfield.ports import Gone
+from unit.cluster.kubelets import Driver, N, allocate, bind, kubelets, scene
+from unit.cluster.small_cluster import Stage, claim, node, play, pod
 
 T = TypeVar("T", bound=Object)
-N = NodeName("n")
-
-
-class Driver:
-    """A plugin that writes down what it is asked, and answers as it is told."""
-
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
-        self.answers: list[str] = []
-        self.calls: list[tuple[str, str]] = []
-        self.takes = Seconds(0.0)
-
-    async def prepare(self, claim: Key, uid: Uid) -> str:
-        assert uid
-        return await self._answer("prepare", claim)
-
-    async def unprepare(self, claim: Key, uid: Uid) -> str:
-        assert uid
-        return await self._answer("unprepare", claim)
-
-    async def _answer(self, what: str, claim: Key) -> str:
-        self.calls.append((what, claim.name))
-        await self._stage.clock.sleep(self.takes)
-        return self.answers.pop(0) if self.answers else ""
-
-
-def kubelets(
-    stage: Stage,
-    drivers: Mapping[str, Plugin],
-    settings: KubeletSettings = KubeletSettings(),
-    checkpoint: Checkpoint | None = None,
-) -> None:
-    client = stage.cluster.client("kubelet")
-    stage.start(Kubelets(client, stage.clock, lambda _: drivers, settings, checkpoint).run())
-
-
-async def bind(stage: Stage, name: str, to: NodeName = N) -> None:
-    await stage.cluster.bind(Key("default", name), Uid(""), to)
-
-
-async def allocate(stage: Stage, name: str, *pods: str, driver: str = DRIVER) -> None:
-    """Allocate a claim and reserve it for pods, as the scheduler does."""
-    result = DeviceRequestAllocationResult("r", driver, POOL, "d0")
-    users = [ResourceClaimConsumerReference("pods", one, (await stage.pod(one)).uid) for one in pods]
-    status = {
-        "allocation": encoded(AllocationResult(DeviceAllocationResult((result,)))),
-        "reservedFor": [encoded(one) for one in users],
-    }
-    await stage.cluster.write(
-        Merge(ResourceClaim, Key("default", name), Version(""), {"status": status}, status=True)
-    )
-
-
-async def scene(stage: Stage, *pods: Pod) -> Driver:
-    """Put up a node, a claim allocated and reserved for the pods, and the pods, bound."""
-    await stage.put(node(N), claim("c"), *pods)
-    names = [one.metadata.name for one in pods]
-    await allocate(stage, "c", *names)
-    for name in names:
-        await bind(stage, name)
-    return Driver(stage)
 
 
 async def gone(stage: Stage, name: str) -> bool:
@@ -302,128 +233,6 @@ def test_a_claim_of_the_same_name_is_not_taken_for_the_old_one() -> None:
     play(story)
 
 
-class Rewinding(Client):
-    """A handle whose watch of pods tells of a backup that was restored, and of what came of it."""
-
-    async def watch(self, kind: type[T], selection: Selection = EVERYTHING) -> AsyncGenerator[Change, None]:
-        if kind is not Pod:
-            async for change in super().watch(kind, selection):
-                yield change
-            return
-        bound = await self.read(Pod, Key("default", "p"))
-        unbound = replace(bound, spec=replace(bound.spec, node_name=NodeName("")))
-        yield Changed(bound)
-        yield Synced(Pod, frozenset({bound.key}))
-        await running().sleep(Seconds(3.0))
-        yield Changed(unbound)
-        yield Changed(bound)
-        await asyncio.Event().wait()
-
-
-def test_a_pod_bound_no_more_is_stopped_and_runs_anew_when_it_is_bound_again() -> None:
-    async def story(stage: Stage) -> None:
-        driver = await scene(stage, pod("p", "c"))
-        client = stage.cluster.client("kubelet", Rewinding)
-        stage.start(Kubelets(client, stage.clock, lambda _: {DRIVER: driver}).run())
-        await stage.wait(2.5)
-        driver.takes = Seconds(5.0)
-        await stage.wait(5)
-        assert driver.calls == [("prepare", "c"), ("unprepare", "c")], "it must have stopped first"
-        await stage.wait(20)
-        assert driver.calls == [("prepare", "c"), ("unprepare", "c"), ("prepare", "c")]
-
-    play(story)
-
-
-def test_a_restarted_kubelet_neither_prepares_again_nor_starts_the_run_anew() -> None:
-    async def story(stage: Stage) -> None:
-        driver = await scene(stage, pod("p", "c", run_seconds="60"))
-        checkpoint, settings = Checkpoint(), KubeletSettings(start=lambda _: Seconds(10.0))
-        kubelets(stage, {DRIVER: driver}, settings, checkpoint)
-        await stage.wait(65)
-        stage.tasks.pop().cancel()
-        await stage.wait(1)
-        kubelets(stage, {DRIVER: driver}, settings, checkpoint)
-        await stage.wait(3)
-        assert driver.calls == [("prepare", "c")]
-        assert (await stage.pod("p")).status.phase == "Running"
-        await stage.wait(2)
-        assert (await stage.pod("p")).status.phase == "Succeeded"
-
-    play(story)
-
-
-class Late(Client):
-    """A handle whose watch of pods tells in one breath that a pod is there, and that it is gone."""
-
-    async def watch(self, kind: type[T], selection: Selection = EVERYTHING) -> AsyncGenerator[Change, None]:
-        if kind is not Pod:
-            async for change in super().watch(kind, selection):
-                yield change
-            return
-        await running().sleep(Seconds(1.0))
-        found = await self.read(Pod, Key("default", "p"))
-        yield Changed(found)
-        yield Synced(Pod, frozenset({found.key}))
-        yield Deleted(found)
-        await asyncio.Event().wait()
-
-
-def test_a_pod_that_is_gone_before_a_restarted_kubelet_has_begun_with_it_is_unprepared() -> None:
-    async def story(stage: Stage) -> None:
-        driver = await scene(stage, pod("p", "c"))
-        checkpoint = Checkpoint()
-        kubelets(stage, {DRIVER: driver}, checkpoint=checkpoint)
-        await stage.wait(5)
-        stage.tasks.pop().cancel()
-        client = stage.cluster.client("kubelet", Late)
-        stage.start(Kubelets(client, stage.clock, lambda _: {DRIVER: driver}, checkpoint=checkpoint).run())
-        await stage.wait(30)
-        assert driver.calls == [("prepare", "c"), ("unprepare", "c")]
-
-    play(story)
-
-
-def test_a_restarted_kubelet_lets_a_pod_run_on_whose_claim_was_taken_back() -> None:
-    """Its containers run, so that nothing is prepared; it may not use the claim any more, and nobody asks."""
-
-    async def story(stage: Stage) -> None:
-        driver = await scene(stage, pod("p", "c", run_seconds="60"))
-        checkpoint = Checkpoint()
-        kubelets(stage, {DRIVER: driver}, checkpoint=checkpoint)
-        await stage.wait(30)
-        stage.tasks.pop().cancel()
-        nothing = {"status": {"allocation": None, "reservedFor": None}}
-        await stage.cluster.write(
-            Merge(ResourceClaim, Key("default", "c"), Version(""), nothing, status=True)
-        )
-        kubelets(stage, {DRIVER: driver}, checkpoint=checkpoint)
-        await stage.wait(40)
-        assert driver.calls == [("prepare", "c"), ("unprepare", "c")]
-        assert (await stage.pod("p")).status.phase == "Succeeded"
-
-    play(story)
-
-
-def test_a_restarted_kubelet_leaves_the_claims_of_a_node_alone_that_is_not_there() -> None:
-    async def story(stage: Stage) -> None:
-        driver = await scene(stage, pod("p", "c"))
-        checkpoint = Checkpoint()
-        kubelets(stage, {DRIVER: driver}, checkpoint=checkpoint)
-        await stage.wait(5)
-        stage.tasks.pop().cancel()
-        await stage.wait(1)
-        await stage.cluster.delete(Node, named(N), Version(""))
-        kubelets(stage, {DRIVER: driver}, checkpoint=checkpoint)
-        await stage.wait(5)
-        assert driver.calls == [("prepare", "c")]
-        await stage.put(node(N))
-        await stage.wait(5)
-        assert driver.calls == [("prepare", "c")]
-
-    play(story)
-
-
 def test_a_claim_is_unprepared_once_though_two_ask() -> None:
     async def story(stage: Stage) -> None:
         driver = await scene(stage, pod("p", "c"))
@@ -433,22 +242,6 @@ def test_a_claim_is_unprepared_once_though_two_ask() -> None:
         assert not await preparer.prepare(N, found)
         twice = await asyncio.gather(preparer.unprepare(N, found.uid), preparer.unprepare(N, found.uid))
         assert not any(twice)
-        assert driver.calls == [("prepare", "c"), ("unprepare", "c")]
-
-    play(story)
-
-
-def test_a_restarted_kubelet_unprepares_what_pods_left_that_went_meanwhile() -> None:
-    async def story(stage: Stage) -> None:
-        driver = await scene(stage, pod("p", "c"))
-        checkpoint = Checkpoint()
-        kubelets(stage, {DRIVER: driver}, checkpoint=checkpoint)
-        await stage.wait(5)
-        stage.tasks.pop().cancel()
-        await stage.wait(1)
-        await stage.cluster.delete(Pod, Key("default", "p"), Version(""), grace_seconds=0)
-        kubelets(stage, {DRIVER: driver}, checkpoint=checkpoint)
-        await stage.wait(1)
         assert driver.calls == [("prepare", "c"), ("unprepare", "c")]
 
     play(story)
