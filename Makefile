@@ -35,7 +35,7 @@ SAY := printf '\n==> %s\n'
 WITH_HELM := without=; tools/helm/build >/dev/null || { [ $$? -eq 75 ] || exit 1; without='--ignore-glob=*/test_chart*'; \
     echo '\#\#\# tests of the chart: NOT RUN, for the reason above'; }
 
-.PHONY: help setup setup-dev demo test coverage check check-format check-lint check-types check-imports check-shape golden manifests proto bench bench-allocator bench-fabric bench-prepare bench-real bench-fleet bench-api oracle oracle-long torture mutants storm real real-long real-faults real-node image alerts guests clients judges fuzz fuzz-api fuzz-fabric clean
+.PHONY: help setup setup-dev demo test coverage check check-format check-lint check-types check-imports check-shape golden manifests proto bench bench-allocator bench-fabric bench-prepare bench-real bench-fleet bench-api oracle oracle-long torture mutants storm real real-long real-faults real-node image alerts guests clients judges fuzz fuzz-api fuzz-fabric changelog clean
 # Steps share two cores and one screen; `make -k check` shows all that is wrong, not only the first.
 .NOTPARALLEL:
 
@@ -212,6 +212,9 @@ fuzz-fabric: $(ATTACKERS_STAMP) ## 100,000 hostile answers for each fabric adapt
 	@PYTHONPATH=tests $(RUN) -m hostile.fabrics.fuzz --lies $(HOSTILE) --requests $(HOSTILE)
 	@$(SAY) 'schemathesis'
 	@PYTHONPATH=tests $(RUN) -m hostile.fabrics.described --examples $(EXAMPLES)
+
+changelog: ## move the fragments of changelog.d/ into CHANGELOG.md, under "Unreleased"
+	@$(PYTHON) tools/changelog/gather.py .
 
 clean: ## remove .venv, caches and builds
 	rm -rf $(VENV) dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -7,7 +7,7 @@ is not the word. Knows texts. Must not know Python.
 import re
 from collections.abc import Iterator
 
-from tidy.rule import Source, anywhere, in_markdown, in_the_changelog_folder, rule
+from tidy.rule import Source, anywhere, in_markdown, in_the_changelog_folder, is_news, rule
 
 FILE_BYTES_MAX = 256 * 1024
 
@@ -112,6 +112,8 @@ def documents_have_one_title(source: Source) -> Iterator[str]:
     "Spares are kept attached.\n",
 )
 def news_is_a_sentence_of_a_known_kind(source: Source) -> Iterator[str]:
+    if not is_news(source):
+        return
     if not re.fullmatch(rf"[a-z0-9-]+\.({'|'.join(CHANGELOG_KINDS)})\.md", source.name):
         yield f"1: is not named WHAT.KIND.md, with a KIND of {', '.join(CHANGELOG_KINDS)}"
     if not re.match(r"[A-Z`]", source.text) or not source.text.endswith(".\n"):

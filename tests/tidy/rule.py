@@ -123,11 +123,16 @@ def in_test_modules(source: Source) -> bool:
 
 
 def in_markdown(source: Source) -> bool:
-    return source.path.endswith(".md") and not in_the_changelog_folder(source)
+    return source.path.endswith(".md") and not is_news(source)
 
 
 def in_the_changelog_folder(source: Source) -> bool:
-    return source.within("changelog.d") and source.name != "README.md"
+    return source.within("changelog.d")
+
+
+def is_news(source: Source) -> bool:
+    """Fragments come and go; beside them the folder has a README."""
+    return in_the_changelog_folder(source) and source.name != "README.md"
 
 
 def sources(root: Path) -> Iterator[Source]:
