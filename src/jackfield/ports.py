@@ -172,6 +172,9 @@ class Host(Protocol):
     def prepared(self) -> tuple[Prepared, ...]:
         """Return what the checkpoint says is prepared."""
 
+    def strays(self) -> tuple[Uid, ...]:
+        """Return claims of which the checkpoint says nothing, as it was damaged, and whose containers may run."""
+
     async def rescan(self) -> None:
         """Look for devices that came or went."""
 

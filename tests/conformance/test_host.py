@@ -8,7 +8,7 @@ from typing import Protocol
 import pytest
 
 from jackfield.cli.clock import WallClock
-from jackfield.driver.store import PreparedStore
+from jackfield.driver.store import CHECKPOINT, PreparedStore
 from jackfield.model.fabric import FabricDevice
 from jackfield.model.names import Key, ModelName, NodeName, PhysicalID, Seconds, Uid
 from jackfield.model.policy import DRIVER, Policy
@@ -36,6 +36,7 @@ class Rig(Protocol):
     def host(self) -> ListeningHost: ...
     async def plug(self, device: str) -> None: ...
     def restart(self) -> None: ...
+    def damage(self) -> None: ...
 
 
 class Simulated:
@@ -53,6 +54,10 @@ class Simulated:
     def restart(self) -> None:
         """Find the node as it is: the object is the node."""
 
+    def damage(self) -> None:
+        """Lose the checkpoint."""
+        self.host.damage()
+
 
 class Real:
     """A machine's files, and its kernel's answers."""
@@ -64,9 +69,9 @@ class Real:
             (folder / one).mkdir()
         self.host = self._host()
 
-    def _host(self) -> NodeHost:
+    def _host(self, damage: str = "") -> NodeHost:
         store = PreparedStore(DRIVER, self._folder / "plugins", self._folder / "cdi")
-        assert store.open() == ()
+        assert damage in "".join(store.open())
         roots = Roots(self.machine.sysfs, self.machine.proc, self.machine.dev)
         return NodeHost(Sysfs(roots), store, WallClock(), Policy(), Manners(self.machine.pod_logs))
 
@@ -78,6 +83,10 @@ class Real:
 
     def restart(self) -> None:
         self.host = self._host()
+
+    def damage(self) -> None:
+        (self._folder / "plugins" / DRIVER / CHECKPOINT).unlink()
+        self.host = self._host("nothing is known of 1 claims")
 
 
 def play(kind: type[Simulated | Real], folder: Path, scene: Callable[[Rig], Awaitable[None]]) -> None:
@@ -187,6 +196,19 @@ async def what_is_prepared_outlives_the_plugin(rig: Rig) -> None:
     assert names(rig) == [DEVICES[0]]
 
 
+async def what_a_lost_checkpoint_says_nothing_of_may_run_until_it_is_removed(rig: Rig) -> None:
+    await present(rig, *DEVICES)
+    await rig.host.write(prepared(DEVICES[0]), Uid("u1"))
+    assert rig.host.strays() == ()
+    rig.damage()
+    assert (rig.host.prepared(), rig.host.strays()) == ((), (Uid("u1"),))
+    await rig.host.rescan()
+    await rig.host.write(prepared(DEVICES[1], "u2"), Uid("u2"))
+    assert rig.host.strays() == (Uid("u1"),)
+    await rig.host.write(None, Uid("u1"))
+    assert rig.host.strays() == ()
+
+
 PROMISES = (
     nothing_is_seen_before_it_is_there,
     a_rescan_finds_what_was_plugged_in,
@@ -197,6 +219,7 @@ PROMISES = (
     what_is_prepared_is_told_once,
     all_of_a_claim_is_removed_and_nothing_else,
     what_is_prepared_outlives_the_plugin,
+    what_a_lost_checkpoint_says_nothing_of_may_run_until_it_is_removed,
 )
 
 

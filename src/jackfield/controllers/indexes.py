@@ -66,6 +66,7 @@ class Indexes:
         self.requests_by_hand: Index[ModelName, Key, ComposabilityRequest] = Index(
             lambda one: (one.metadata.creation_timestamp, one.key)
         )
+        self.requests_wanting: Index[DeviceID, Key, ComposabilityRequest] = Index()
         self.resource_of: Index[DeviceID, Key, ComposableResource] = Index(_standing)
         self.resource_with: Index[tuple[FabricName, PhysicalID], Key, ComposableResource] = Index(_standing)
         self.unnamed: Index[PhysicalID, Key, ComposableResource] = Index(_standing)
@@ -96,6 +97,8 @@ class Indexes:
             case ComposabilityRequest():
                 self.requests_on.remove(old.spec.resource.target_node, old.key)
                 self.requests_by_hand.remove(old.spec.resource.model, old.key)
+                for wanted in old.wanted:
+                    self.requests_wanting.remove(wanted.device, old.key)
             case ResourceSlice():
                 self._take_out_slice(old, touched)
             case Node():
@@ -118,6 +121,8 @@ class Indexes:
                 self.requests_on.add(new.spec.resource.target_node, new.key, new)
                 if not new.scalers:
                     self.requests_by_hand.add(new.spec.resource.model, new.key, new)
+                for wanted in new.wanted:
+                    self.requests_wanting.add(wanted.device, new.key, new)
             case ResourceSlice():
                 self._put_in_slice(new, touched)
             case Node():

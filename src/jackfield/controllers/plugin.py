@@ -29,8 +29,6 @@ class Plugin:
         self._recorder = recorder
         self._preparing: Counter[Uid] = Counter()
         """For whom something is being prepared at this moment."""
-        self._sound = True
-        """Whether what is not in the checkpoint is not prepared."""
 
     async def prepare(self, claim: Key, uid: Uid) -> str:
         """Prepare the claim's devices; return what stands in the way, or nothing when they are prepared."""
@@ -51,17 +49,16 @@ class Plugin:
         """Undo it; the claim may be gone. Return what stands in the way, or nothing when it is undone."""
         return await self._go(PrepareKey(self._node, claim, uid), preparing=False)
 
-    async def repair(self, *, sound: bool) -> str:
+    async def repair(self) -> str:
         """Have resources name as holders what the checkpoint says, before anything is prepared or unprepared.
 
-        `sound` says whether the checkpoint was whole. Return what stands in the way, or nothing when it is done.
+        Return what stands in the way, or nothing when it is done.
         """
-        plan = await self._repairs(sound=sound)
+        plan = await self._repairs()
         if isinstance(plan, str):
             return plan
         self._recorder.waits(self._world.clock.now(), "prepare.decide_repair", plan.waiting)
         errors = [await self._do(action) for action in plan.actions]
-        self._sound = sound
         return next((one for one in errors if one), "")
 
     async def tidy(self) -> None:
@@ -71,8 +68,8 @@ class Plugin:
         asks for such a claim meanwhile is refused, or writes the holder anew, and then its version is another.
         """
         self._runner.sense(self._node)
-        left = [uid for uid in self._unprepared() if self._sound and not self._preparing[uid]]
-        plan = await self._repairs(sound=True) if left else Plan()
+        left = [uid for uid in self._unprepared() if not self._preparing[uid]]
+        plan = await self._repairs() if left else Plan()
         for action in plan.actions if not isinstance(plan, str) else ():
             held = self._runner.store.resource(action.resource) if isinstance(action, LetGo) else None
             if held is not None and held.holder in left and not self._preparing[held.holder]:
@@ -81,7 +78,7 @@ class Plugin:
     def _unprepared(self) -> tuple[Uid, ...]:
         return prepare.unprepared(self._runner.store, self._node)
 
-    async def _repairs(self, *, sound: bool) -> Plan | str:
+    async def _repairs(self) -> Plan | str:
         """Return what is to be repaired, by what the claims of all holders are now, or why that is not known."""
         store, known = self._runner.store, dict[Key, None]()
         try:
@@ -90,10 +87,11 @@ class Plugin:
             while unread := [key for key in prepare.holders(store, self._node) if key not in known]:
                 await self._read(unread[0])
                 known[unread[0]] = None
+            strays = self._world.hosts[self._node].strays()
         except PortError as error:
             return str(error)
         self._runner.sense(self._node)
-        return prepare.decide_repair(store, self._node, sound=sound)
+        return prepare.decide_repair(store, self._node, strays)
 
     async def _read(self, key: Key) -> None:
         """Read a claim live; one that is gone is forgotten."""

@@ -337,6 +337,9 @@ class Store:
     def requests_by_hand(self, model: ModelName) -> tuple[ComposabilityRequest, ...]:
         return self._by.requests_by_hand.get(model)
 
+    def requests_wanting(self, device: DeviceID) -> tuple[ComposabilityRequest, ...]:
+        return self._by.requests_wanting.get(device)
+
     def resource(self, name: str) -> ComposableResource | None:
         return self.get(ComposableResource, named(name))
 

@@ -82,14 +82,12 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[str, ...]:
     """Return the requests that a change is about."""
     match delta:
         case ObjectChanged(old=old, new=new):
-            names = (*_requests(view, policy, old), *_requests(view, policy, new))
+            names = (*_requests(view, old), *_requests(view, new))
             if _makes_room(view, policy, delta):
                 names = (*names, *_short(view, policy))
             return tuple(name for name in dict.fromkeys(names) if name) if names else ()
         case InventoryChanged(nodes=nodes, devices=devices):
-            wanting = ((device, claim) for device in devices for claim in view.claims_holding(device))
-            found = ((naming.model_of(device, policy), claim.node) for device, claim in wanting)
-            wanted = (naming.request(node, model) for model, node in found if model is not None)
+            wanted = (name for device in devices for name in _wanting(view, device))
             # A machine may be shown for the first time: whoever could be put nowhere has waited for that.
             return tuple(dict.fromkeys((*wanted, *(_short(view, policy) if nodes else ()))))
         case SupplyChanged(model=model):
@@ -98,23 +96,22 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[str, ...]:
             return ()
 
 
-def _requests(view: View, policy: Policy, one: object) -> tuple[str, ...]:
+def _requests(view: View, one: object) -> tuple[str, ...]:
     match one:
         case ComposabilityRequest():
             rivals = view.requests_by_hand(one.spec.resource.model) if not one.scalers else ()
             return (one.metadata.name, *(rival.metadata.name for rival in rivals))
         case ComposableResource():
-            model = policy.model(one.spec.model)
-            waiting = view.claims_holding(one.device) if one.device is not None else ()
-            # A device that comes back is waited for by the request of the node it is wanted on.
-            others = (
-                tuple(naming.request(claim.node, model) for claim in waiting) if model is not None else ()
-            )
-            return (one.request, *others)
+            return (one.request, *(_wanting(view, one.device) if one.device is not None else ()))
         case Node():
             return tuple(each.request for each in view.resources_on(one.name))
         case _:
             return ()
+
+
+def _wanting(view: View, device: DeviceID) -> tuple[str, ...]:
+    """Return who waits for a device that comes back, by what was asked for: the claim itself may not be heard of yet."""
+    return tuple(one.metadata.name for one in view.requests_wanting(device))
 
 
 def _makes_room(view: View, policy: Policy, delta: ObjectChanged) -> bool:

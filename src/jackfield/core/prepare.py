@@ -4,6 +4,8 @@ Asked by the kubelet, through our plugin or the embedded one. The claim in the v
 rules 10 and 11. Must not know how files are written.
 """
 
+from collections.abc import Sequence
+
 import msgspec
 
 from jackfield.core import sight
@@ -96,11 +98,11 @@ def decide_unprepare(view: View, key: PrepareKey, policy: Policy, now: Seconds) 
     return Plan(tuple(_let_go(one, key) for one in held))
 
 
-def decide_repair(view: View, node: NodeName, *, sound: bool) -> Plan:
+def decide_repair(view: View, node: NodeName, strays: Sequence[Uid]) -> Plan:
     """Return what to write on resources so that their holders are those that the checkpoint says (rule 11).
 
     For a plugin that starts: nobody prepares or unprepares meanwhile, and the claims of all holders have just been read
-    live. `sound` says whether the checkpoint was whole: what is not in a damaged one may be prepared all the same.
+    live. `strays` are claims that are not in a damaged checkpoint and may be prepared all the same.
     """
     facts = view.facts(node)
     prepared = facts.prepared if facts is not None else ()
@@ -116,8 +118,8 @@ def decide_repair(view: View, node: NodeName, *, sound: bool) -> Plan:
         elif resource is not None and resource.holder != one.uid:
             what = f"claim {one.claim} to be unprepared; {resource.holder} is written as the holder of its device"
             waiting.append(Waiting(f"resource/{resource.metadata.name}", "HeldTwice", what))
-    missing = unprepared(view, node) if sound else ()
-    left = [one for one in view.resources_on(node) if one.holder in missing]
+    missing = unprepared(view, node)
+    left = [one for one in view.resources_on(node) if one.holder in missing and one.holder not in strays]
     gone = [one for one in left if _is_over(view, one)]
     return Plan((*holds, *(_let_go_of_left(one) for one in gone)), tuple(waiting))
 

@@ -195,6 +195,9 @@ class View(Protocol):
     def requests_by_hand(self, model: ModelName) -> tuple[ComposabilityRequest, ...]:
         """Requests for a model that somebody else than the scaler wrote, oldest first."""
 
+    def requests_wanting(self, device: DeviceID) -> tuple[ComposabilityRequest, ...]:
+        """The scaler's requests that name the device."""
+
     def resource(self, name: str) -> ComposableResource | None:
         """The resource, or None."""
 

@@ -200,6 +200,10 @@ class NodeHost:
             self._prepared = tuple(_prepared(one, held) for one in entries for held in one.held)
         return self._prepared
 
+    def strays(self) -> tuple[Uid, ...]:
+        """Return claims that have a CDI file and are not in the checkpoint: somebody or something damaged it."""
+        return self._store.strays()
+
     async def write(self, prepared: Prepared | None, uid: Uid) -> None:
         """Put one device of the claim into checkpoint and CDI folder, or remove all of the claim. Raises Retry."""
         if prepared is None:

@@ -289,7 +289,7 @@ class NodePlugin:
                 await changes.aclose()
 
     async def _repair(self) -> None:
-        while self._waits_for_repair(await self._plugin.repair(sound=not self.findings)):
+        while self._waits_for_repair(await self._plugin.repair()):
             await self._clock.sleep(REPAIR_AGAIN)
 
     async def _tidy(self) -> None:

@@ -383,9 +383,9 @@ class NodePlugin:
     async def repair(self, clock: Clock) -> None:
         """Come up."""
         await self._runner.synced.wait()
-        while await self._plugin.repair(sound=self._host.sound):
+        while await self._plugin.repair():
             await clock.sleep(REPAIR_AGAIN)
-        self._host.sound = self._repaired = True
+        self._repaired = True
 
     async def tidy(self) -> None:
         """Clear what nobody else would."""

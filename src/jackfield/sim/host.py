@@ -44,8 +44,6 @@ class SimHost:
         self._seen: dict[PhysicalID, Seen] = {}
         self._prepared: dict[tuple[Uid, PhysicalID], Prepared] = {}
         self._in_use: dict[tuple[Uid, PhysicalID], None] = {}  # whatever the checkpoint says
-        self.sound = True
-        """Whether the checkpoint is whole; who has read one that is not says so once, and writes a new one."""
         self.scrapped = False
         """Whether the machine was taken away for good."""
         self.blind_until = LONG_AGO
@@ -120,7 +118,6 @@ class SimHost:
     def damage(self) -> None:
         """Lose the checkpoint; whatever runs goes on."""
         self._prepared.clear()
-        self.sound = False
         self._tell()
 
     def users(self, device: PhysicalID) -> tuple[Uid, ...]:
@@ -161,6 +158,11 @@ class SimHost:
     def prepared(self) -> tuple[Prepared, ...]:
         """Return what the checkpoint says is prepared."""
         return tuple(self._prepared.values())
+
+    def strays(self) -> tuple[Uid, ...]:
+        """Return claims that something may run for, of which a damaged checkpoint says nothing."""
+        known = [uid for uid, _ in self._prepared]
+        return tuple(dict.fromkeys(uid for uid, _ in self._in_use if uid not in known))
 
     async def rescan(self) -> None:
         """Ask the bus: whatever has a link comes into sight."""

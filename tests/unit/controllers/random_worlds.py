@@ -327,6 +327,7 @@ def _of_device(store: Store, name: DeviceID) -> dict[str, object]:
         f"{name} failures": store.failures_of(name),
         f"{name} slice": store.slice_with(name),
         f"{name} claims": store.claims_holding(name),
+        f"{name} requests": store.requests_wanting(name),
         f"{name} resource": store.resource_of(name),
         f"{name} behind": store.resource_behind(name),
         f"{name} by name": store.resource(f"{name.device}.rack-a") or store.resource(f"{name.device}.hall"),

@@ -38,6 +38,9 @@ class Host:
     def prepared(self) -> tuple[()]:
         return ()
 
+    def strays(self) -> tuple[()]:
+        return ()
+
     async def rescan(self) -> None:
         self.begun.append(running().now() - loop.START)
         self.at_once += 1

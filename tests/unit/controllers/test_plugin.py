@@ -224,13 +224,27 @@ def test_what_another_plugin_of_the_node_prepared_meanwhile_is_undone_as_well() 
     on_stage(story)
 
 
-def test_nobody_is_cleared_by_who_has_lost_the_checkpoint() -> None:
+def test_nobody_is_cleared_whose_containers_may_run_though_the_checkpoint_is_lost() -> None:
     async def story(scene: Scene, claim: ResourceClaim) -> None:
-        await hold(scene, claim)
-        assert await scene.plugin.repair(sound=False) == ""
+        assert await scene.plugin.prepare(CLAIM, claim.uid) == ""
+        scene.bench.host.damage()
         await scene.bench.cluster.delete(ResourceClaim, CLAIM, ANY)
+        assert await scene.plugin.repair() == ""
         await scene.plugin.tidy()
         assert (await scene.bench.resource()).holder == claim.uid
+        assert await scene.plugin.unprepare(CLAIM, claim.uid) == ""
+        assert (await scene.bench.resource()).holder == ""
+
+    on_stage(story)
+
+
+def test_a_holder_that_a_backup_shows_is_cleared_though_the_checkpoint_was_lost() -> None:
+    async def story(scene: Scene, claim: ResourceClaim) -> None:
+        await hold(scene, claim)
+        scene.bench.host.damage()
+        await scene.bench.cluster.delete(ResourceClaim, CLAIM, ANY)
+        assert await scene.plugin.repair() == ""
+        assert (await scene.bench.resource()).holder == ""
 
     on_stage(story)
 

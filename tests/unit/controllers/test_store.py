@@ -244,6 +244,9 @@ def test_requests_are_found_by_name_node_and_model() -> None:
     assert store.requests_by_hand(MODEL) == (theirs, younger)
     store.remove(theirs)
     assert store.requests_by_hand(MODEL) == (younger,)
+    assert store.requests_wanting(device("a100-1")) == (mine,)
+    store.remove(mine)
+    assert store.requests_wanting(device("a100-1")) == ()
 
 
 def test_resources_are_found_by_all_they_are_known_by() -> None:

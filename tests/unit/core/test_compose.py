@@ -426,7 +426,6 @@ LOOKED_AT = (
     by_hand(1, name="running", status=RUNNING),
     by_hand(1, name="other", of="T4", status=SHORT),
     b.request({"a100-1": "c"}, name="scalers", status=SHORT),
-    b.claim("c", on="n1", devices=("a100-1", "t4-1")),
     b.resource("a100-5", on="n5", request="running"),
 )
 
@@ -446,7 +445,8 @@ def lease(at: float) -> Object:
         (ObjectChanged(child(9), child(9, deleted=b.NOW)), {"by-hand", "short", "unseen"}),
         (ObjectChanged(child(9), child(9, uuid="GPU-9")), {"by-hand"}),
         (ObjectChanged(child(9, deleted=b.NOW), None), {"by-hand"}),
-        (ObjectChanged(b.resource("a100-1", on="n2", request=""), None), {OURS, "short", "unseen"}),
+        # Whoever wants a device hears that it comes back, though the claim it is for was not heard of yet.
+        (ObjectChanged(b.resource("a100-1", on="n2", request=""), None), {"scalers", "short", "unseen"}),
         (ObjectChanged(None, b.node("n5")), {"running", "short", "unseen"}),
         (ObjectChanged(b.node("n5"), None), {"running"}),
         (ObjectChanged(lease(b.NOW - 5), lease(b.NOW)), set()),
@@ -454,7 +454,7 @@ def lease(at: float) -> Object:
         (ObjectChanged(None, b.claim("c")), set()),
         (SupplyChanged(b.FABRIC, b.MODEL), {"short", "unseen"}),
         (InventoryChanged(b.FABRIC, (b.NODE,), ()), {"short", "unseen"}),
-        (InventoryChanged(b.FABRIC, (), (b.device("a100-1"), b.device("a100-2"))), {OURS}),
+        (InventoryChanged(b.FABRIC, (), (b.device("a100-1"), b.device("a100-2"))), {"scalers"}),
         (InventoryChanged(b.FABRIC, (), (b.device("t4-1"),)), set()),
         (FactsChanged(b.NODE), set()),
     ],

@@ -215,7 +215,7 @@ class Found(NamedTuple):
     resources: tuple[ComposableResource, ...]
     facts: Facts | None = Facts((ONE,))
     claim: ResourceClaim | None = CLAIM
-    sound: bool = True
+    strays: tuple[Uid, ...] = ()
     do: tuple[str, ...] = ()
     says: str = ""
 
@@ -256,8 +256,11 @@ RESTARTS = {
     "held by a claim that has another device here": Found(
         (online(holder="u"),), claim=b.claim("c", uid="u", devices=("a100-2",)), do=(LETS_GO,)
     ),
-    "held by a claim that is gone, but who knows what the checkpoint said": Found(
-        (online(holder="u"),), claim=None, sound=False
+    "held by a claim that is gone, of which a damaged checkpoint left a file": Found(
+        (online(holder="u"),), claim=None, strays=(Uid("v"), Uid("u"))
+    ),
+    "held by a claim that is gone, and a damaged checkpoint left a file of another": Found(
+        (online(holder="u"),), claim=None, strays=(Uid("v"),), do=(LETS_GO,)
     ),
     "held by somebody whom no record names": Found((online(holder="v"),), claim=None),
     "held without a record": Found((online(holder="u", record=None),), claim=None),
@@ -269,7 +272,7 @@ RESTARTS = {
 def test_what_a_plugin_repairs_when_it_starts(found: Found) -> None:
     objects: tuple[Object, ...] = found.resources if found.claim is None else (found.claim, *found.resources)
     there = b.world(*objects, facts={"n1": found.facts} if found.facts is not None else {})
-    plan = prepare.decide_repair(there, b.NODE, sound=found.sound)
+    plan = prepare.decide_repair(there, b.NODE, found.strays)
     assert steps(plan) == found.do
     assert found.says in words(plan)
     assert (reasons(plan) == ("HeldTwice",)) == ("is written" in found.says and not found.do)
