@@ -118,11 +118,7 @@ class Indexes:
             case ComposableResource():
                 self._put_in_resource(new, touched)
             case ComposabilityRequest():
-                self.requests_on.add(new.spec.resource.target_node, new.key, new)
-                if not new.scalers:
-                    self.requests_by_hand.add(new.spec.resource.model, new.key, new)
-                for wanted in new.wanted:
-                    self.requests_wanting.add(wanted.device, new.key, new)
+                self._put_in_request(new)
             case ResourceSlice():
                 self._put_in_slice(new, touched)
             case Node():
@@ -159,6 +155,13 @@ class Indexes:
         for resource in self.seen_as.get(uuid) if uuid else ():
             if resource.device is not None:
                 touched[resource.device] = None
+
+    def _put_in_request(self, request: ComposabilityRequest) -> None:
+        self.requests_on.add(request.spec.resource.target_node, request.key, request)
+        if not request.scalers:
+            self.requests_by_hand.add(request.spec.resource.model, request.key, request)
+        for wanted in request.wanted:
+            self.requests_wanting.add(wanted.device, request.key, request)
 
     def _put_in_claim(self, claim: ResourceClaim, touched: dict[DeviceID, None]) -> None:
         if not claim.results:

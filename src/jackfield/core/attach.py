@@ -397,6 +397,8 @@ def _detach(view: View, resource: ComposableResource, policy: Policy, now: Secon
 def _sent_back(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> Plan:
     if not _knows_orders(view, resource, policy):
         return quiet.detach(view, resource, order(resource, policy, view), policy, now)
+    if evict.is_over(view, resource):
+        return Plan((_mark(resource, ResourceState.DELETING, Phase.DETACHED, "an order of ours has it by now"),))
     detach = Detach(
         phase=Phase.DETACHED,
         resource=resource.metadata.name,

@@ -110,7 +110,7 @@ def _requests(view: View, one: object) -> tuple[str, ...]:
 
 
 def _wanting(view: View, device: DeviceID) -> tuple[str, ...]:
-    """Return who waits for a device that comes back, by what was asked for: the claim itself may not be heard of yet."""
+    """Return who waits for a device that comes back, by what was asked for: its claim may not be heard of yet."""
     return tuple(one.metadata.name for one in view.requests_wanting(device))
 
 

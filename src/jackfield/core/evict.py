@@ -66,6 +66,12 @@ def decide(view: View, resource: ComposableResource, policy: Policy, now: Second
     return Plan((leave,))
 
 
+def is_over(view: View, resource: ComposableResource) -> bool:
+    """Return whether what was to leave has left, and an order of ours has brought the same device to the node since."""
+    device = _there(view, resource) if resource.foreign else None
+    return device is not None and device.ours
+
+
 def _users(view: View, resource: ComposableResource, device: FabricDevice) -> tuple[ResourceClaim, ...]:
     """Return the claims whose pods may use the device: by its driver's name, or by ours if they were told Ready.
 

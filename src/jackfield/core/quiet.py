@@ -7,6 +7,7 @@ resource whose device is gone be deleted. Knows the inventory. Must not know sta
 
 import msgspec
 
+from jackfield.core import evict
 from jackfield.model.composition import ComposableResource, ResourceState
 from jackfield.model.fabric import FabricDevice, Order
 from jackfield.model.names import NEVER, FabricName, NodeName, OrderID, Seconds
@@ -92,7 +93,8 @@ def _anew(order: Order, resource: ComposableResource) -> Order:
 
 def detach(view: View, resource: ComposableResource, order: Order, policy: Policy, now: Seconds) -> Plan:
     """Send, repeat when quiet, and let the resource go when its device is gone and all is quiet."""
-    there = [one for one in view.attached(resource.node) if one.id == resource.status.cdi_device_id]
+    standing = [one for one in view.attached(resource.node) if one.id == resource.status.cdi_device_id]
+    there = standing if not evict.is_over(view, resource) else []
     verb, _ = resource.sent
     quiet = _quiet(view, resource, order.fabric)
     if not there and (not resource.status.cdi_device_id or verb == "detach" or quiet):

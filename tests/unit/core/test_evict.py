@@ -228,6 +228,14 @@ def test_its_node_lets_go_before_the_manager_is_asked_to_detach_what_is_not_ours
     assert detach.order == Order(OrderID("u-9"), FABRIC, NODE, MODEL, NINE, foreign=True)
 
 
+def test_it_has_left_where_an_order_of_ours_has_brought_it_back() -> None:
+    """A manager refuses to detach for it what another order of ours has; whoever has it, or nobody, is looked after."""
+    stage = showing(STAGE, replace(THERE, ours=True, order=OrderID("another")))
+    (gone,) = first(leaving(released=True), stage=stage).actions
+    assert isinstance(gone, MarkState)
+    assert (gone.state, gone.because) == (ResourceState.DELETING, "an order of ours has it by now")
+
+
 def test_a_driver_that_offers_it_is_kept_from_giving_it_away() -> None:
     assert steps(first(leaving(released=True), vendor_slice("GPU-9"))) == (
         "PutTaint taint/a100-9.rack-a-taint",

@@ -223,6 +223,21 @@ DETACHES = {
     "a device that is on another node is gone from this one": Row(
         (leaving(physical="p1", sent=sent("detach", 900)),), (gpu(1, on="n2"),), do=(GONE,)
     ),
+    "what somebody else attached left, and an order of ours brought it back": Row(
+        (leaving(physical="p1", foreign="p1", sent=sent("detach", 900)),), (gpu(1),), do=(GONE,)
+    ),
+    "likewise, while a call to detach it may still take effect": Row(
+        (leaving(physical="p1", foreign="p1", sent=sent("detach", 9)),),
+        (gpu(1),),
+        says="quiet about it",
+        again_at=Seconds(b.NOW + 171),
+    ),
+    "what somebody else attached is still there": Row(
+        (leaving(physical="p1", foreign="p1", sent=sent("detach", 900)),),
+        (gpu(1, ours=False),),
+        do=("Detach p1 at n1 resource/a100-0.rack-a",),
+        again_at=SOON,
+    ),
     "nothing was ever sent": Row((leaving(),), do=(GONE,), since=b.NOW - 5),
     "something was sent and nothing came: only when quiet": Row(
         (leaving(sent=sent("attach", 9)),), says="quiet about it", again_at=Seconds(b.NOW + 171)

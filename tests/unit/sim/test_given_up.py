@@ -1,4 +1,4 @@
-"""What may still be done for a claim that went a moment ago, and what never."""
+"""What may still be done for what was so a moment ago, and what never."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ WAITED = b.claim("c", devices=("a100-2",))
 
 
 class Row(NamedTuple):
-    """A claim as it was, what became of it, and whether that explains that a100-1 leaves n1."""
+    """A claim or node as it was, what became of it, and whether that explains that a100-1 leaves n1."""
 
     old: Object | None
     new: Object | None = None
@@ -44,11 +44,16 @@ ROWS = {
     "a claim on another node that had it, too long ago": Row(
         b.claim("c", devices=("a100-1",), on="n2"), ago=20.0
     ),
+    "its node was closed": Row(b.node(cordoned=True), b.node(), explains=True),
+    "its node is still closed": Row(b.node(cordoned=True), b.node(cordoned=True)),
+    "its node has just been closed": Row(b.node(), b.node(cordoned=True)),
+    "its node was closed, too long ago": Row(b.node(cordoned=True), b.node(), ago=20.0),
+    "another node was closed": Row(b.node("n2", cordoned=True), b.node("n2")),
 }
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
-def test_a_device_leaves_for_a_claim_that_went_a_moment_ago(row: Row) -> None:
+def test_a_device_leaves_for_what_was_so_a_moment_ago(row: Row) -> None:
     given_up = GivenUp()
     given_up.note(row.old, row.new, Seconds(b.NOW - row.ago))
     assert given_up.explains(THERE, Seconds(b.NOW - 20)) == row.explains
