@@ -398,7 +398,9 @@ def _sent_back(view: View, resource: ComposableResource, policy: Policy, now: Se
     if not _knows_orders(view, resource, policy):
         return quiet.detach(view, resource, order(resource, policy, view), policy, now)
     if evict.is_over(view, resource):
-        return Plan((_mark(resource, ResourceState.DELETING, Phase.DETACHED, "an order of ours has it by now"),))
+        return Plan(
+            (_mark(resource, ResourceState.DELETING, Phase.DETACHED, "an order of ours has it by now"),)
+        )
     detach = Detach(
         phase=Phase.DETACHED,
         resource=resource.metadata.name,

@@ -341,8 +341,11 @@ def _in_time(ledger: _Ledger, new: tuple[Want, ...]) -> Refuse | None:
             continue
         ahead, jobs = ledger.view.ahead(fabric, want.claim), inventory.traits.jobs
         each = ledger.view.attach_seconds(fabric)
-        patience = ledger.policy.binding_timeout_seconds - ledger.policy.binding_margin_seconds
-        if ahead < jobs and (place // jobs + 1) * each > patience:
+        margin = ledger.policy.binding_margin_seconds
+        patience = ledger.policy.binding_timeout_seconds - margin
+        # All that going round can win, when nobody is in the way; up to the margin it may be but a clock that is wrong.
+        lost = min(ledger.now - want.claim.given_at, margin)
+        if ahead < jobs and lost + (place // jobs + 1) * each > patience:
             continue  # going round would not help; a device that comes late serves the next attempt
         done_at = ledger.now + ((ahead + place) // jobs + 1) * each
         if done_at > want.claim.given_at + patience:

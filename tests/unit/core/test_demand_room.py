@@ -328,6 +328,21 @@ def test_an_order_for_a_fabric_that_is_always_too_slow_is_sent_all_the_same(
     assert (found == "served") == served
 
 
+@pytest.mark.parametrize(
+    ("late", "ahead", "served"),
+    [(0.0, 0, True), (5.0, 0, True), (5.0, 1, False), (-5.0, 0, True), (16.0, 0, True)],
+)
+def test_an_order_that_just_fits_is_sent_also_by_who_has_a_clock_that_is_wrong(
+    late: float, ahead: int, *, served: bool
+) -> None:
+    """Every allocation is as old to him: sent round, the claim would come back to the same answer for ever."""
+    stage = inventory(models={"A100": 3}, traits=Traits(jobs=1))
+    tight = policy(base=Policy(binding_timeout_seconds=Seconds(195.0), binding_margin_seconds=Seconds(15.0)))
+    one = claim("a", allocated=NOW - late, devices=["a100-1", "a100-2", "a100-3"])
+    found = verdicts(one, *BUSY[:ahead], stage=stage, chosen=tight)["a"]
+    assert (found == "served") == served
+
+
 def test_orders_of_older_claims_on_the_node_are_ahead_too() -> None:
     stage = inventory(models={"A100": 3}, traits=Traits(jobs=1))
     at = NOW - 465  # time for two attaches of a minute each, and the margin

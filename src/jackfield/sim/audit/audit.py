@@ -263,7 +263,7 @@ class Audit:
         return fault.checker is check.Checker.TAKEN_BACK and ending.is_stormy(self._world)
 
     def _was_wanted(self, new: Object | None) -> bool:
-        """Whether there was a reason to return it until a moment ago: a claim that needed it or its room, a closed node."""
+        """Whether it had a reason to be returned until a moment ago: a claim for it or its room, a closed node."""
         since = Seconds(self._world.clock.now() - ending.CATCHING_UP_SECONDS)
         return isinstance(new, ComposableResource) and self._given_up.explains(new, since)
 

@@ -25,7 +25,11 @@ class GivenUp:
 
     def note(self, old: Object | None, new: Object | None, now: Seconds) -> None:
         """Note what a change takes from a claim, or that a node takes pods again."""
-        if isinstance(old, Node) and isinstance(new, Node) and old.spec.unschedulable > new.spec.unschedulable:
+        if (
+            isinstance(old, Node)
+            and isinstance(new, Node)
+            and old.spec.unschedulable > new.spec.unschedulable
+        ):
             self._closed[new.name] = now
         if not isinstance(old, ResourceClaim):
             return
