@@ -65,7 +65,7 @@ class Supply:
         """How long the devices that stand took to attach, by when they were seen."""
         self._attach_seconds: dict[FabricName, Seconds] = {}
         """Their median, for as long as none joins or leaves them."""
-        self._told: dict[Kind, tuple[bool, bool, bool]] = {}
+        self._told: dict[Kind, tuple[bool, bool, bool, int]] = {}
         self.absent = Absent()
 
     # --- reading
@@ -215,18 +215,28 @@ class Supply:
         self.idle.remove(place.kind, key)
 
     def flips(self, fabric: FabricName) -> tuple[SupplyChanged, ...]:
-        """Return the models of a fabric that ran out, came back, closed or opened since last asked."""
+        """Return the models of a fabric that ran out, came back, closed or opened since last asked.
+
+        And those of which there are more slots or fewer, where the manager chooses.
+        """
         congested = self.congested(fabric)
         flipped = []
         for model in self.policy.models:
             kind = (fabric, model.cdi_model_name)
-            now = (self.free(*kind) > 0, self.handing_over.count(kind) > 0, congested)
+            free = self.free(*kind)
+            now = (free > 0, self.handing_over.count(kind) > 0, congested, self._slots(kind, free))
             if self._told.get(kind, now) != now:
                 flipped.append(SupplyChanged(*kind))
             self._told[kind] = now
         return tuple(flipped)
 
     # --- inside
+
+    def _slots(self, kind: Kind, free: int) -> int:
+        """How many names a pool has for devices of a model, where they stand for none in particular."""
+        inventory = self.inventories.get(kind[0])
+        chooses = inventory is not None and inventory.traits.chooses_device
+        return len(self._taken.get(kind, ())) + free if chooses else 0
 
     def _show(self, inventory: Inventory, device: FabricDevice) -> None:
         name = self.name(inventory, device)

@@ -120,13 +120,11 @@ def _leaving(view: View, claim: ResourceClaim) -> tuple[ComposableResource, ...]
 def order(resource: ComposableResource, policy: Policy, view: View) -> Order:
     """Return the order of a resource; the same resource always gives the same order."""
     assert resource.device is not None
-    fabric = naming.fabric_of(resource.device, policy)
-    assert fabric is not None
     physical = view.physical(resource.device)
     chosen = resource.status.cdi_device_id or (physical.id if physical is not None else PhysicalID(""))
     return Order(
         id=resource.order,
-        fabric=fabric,
+        fabric=_fabric(resource, policy),
         node=resource.node,
         model=resource.spec.model,
         device=chosen,

@@ -45,16 +45,22 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[Key, ...]:
             left = not claim.status.reserved_for or _is_entangled(claim)
             return (claim.key,) if left and _ours(claim, policy) else ()
         case ObjectChanged(old=Pod() as pod, new=new):
-            if isinstance(new, Pod) and not new.finished:
-                return ()
-            own = (Key(pod.metadata.namespace, name) for name in pod.claim_names if name)
-            return tuple(dict.fromkeys((*own, *_held_on(view, pod.spec.node_name))))
+            heir = new if isinstance(new, Pod) and not new.finished else None
+            return _left_by(view, pod, heir)
         case ObjectChanged(old=Node() as node, new=None):
             return _held_on(view, node.name)
         case ObjectChanged(old=ComposableResource(record=Record(claim=claim_key), holder=holder)) if holder:
             return (claim_key,)  # it may have been unprepared
         case _:
             return ()
+
+
+def _left_by(view: View, pod: Pod, heir: Pod | None) -> tuple[Key, ...]:
+    """Return the claims that a pod left to whoever bears its name now: itself, another with other claims, or nobody."""
+    kept = heir.claim_names if heir is not None else ()
+    own = (Key(pod.metadata.namespace, name) for name in pod.claim_names if name and name not in kept)
+    stays = heir is not None and heir.spec.node_name == pod.spec.node_name
+    return tuple(dict.fromkeys((*own, *(_held_on(view, pod.spec.node_name) if not stays else ()))))
 
 
 def _held_on(view: View, node: NodeName) -> tuple[Key, ...]:

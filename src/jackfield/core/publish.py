@@ -11,11 +11,12 @@ from typing import assert_never
 import msgspec
 
 from jackfield.core import naming, room
+from jackfield.core.shelf import AsItIs, Closed, Offer, Open, Pinned, Shelf, recent_failures
 from jackfield.model.claim import ResourceClaim
-from jackfield.model.composition import VISIBLE, ComposableResource, ResourceState
+from jackfield.model.composition import ComposableResource, ResourceState
 from jackfield.model.device import Device, DeviceAttribute, DeviceCapacity
 from jackfield.model.fabric import FabricDevice, Inventory
-from jackfield.model.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, ObjectMeta, holds
+from jackfield.model.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, ObjectMeta
 from jackfield.model.names import NEVER, DeviceID, FabricName, NodeName, Seconds
 from jackfield.model.node import Node
 from jackfield.model.plan import Phase, Plan, PutSlice, SliceKey
@@ -31,7 +32,6 @@ from jackfield.model.slice import ResourcePool, ResourceSlice, ResourceSliceSpec
 from jackfield.model.view import (
     Delta,
     FactsChanged,
-    Failure,
     InventoryChanged,
     ObjectChanged,
     SupplyChanged,
@@ -45,35 +45,6 @@ CLOSED = NodeSelector(
     (NodeSelectorTerm((NodeSelectorRequirement("jackfield.dev/offered", "In", ("never",)),)),)
 )
 """A selector that no node matches."""
-
-DEVICE_FAILURES_MAX = 2
-"""A device that failed on so many nodes is to blame itself."""
-
-
-class Open(msgspec.Struct, frozen=True):
-    """Offered to every node of the fabric that has room."""
-
-    but: tuple[NodeName, ...] = ()
-    """Nodes on which it failed lately: the same pair is not tried again so soon."""
-
-
-class Pinned(msgspec.Struct, frozen=True):
-    """Offered to the node it is on."""
-
-    node: NodeName
-
-
-class Closed(msgspec.Struct, frozen=True):
-    """Offered to nobody."""
-
-    because: str
-
-
-class AsItIs(msgspec.Struct, frozen=True):
-    """Offered as before: somebody holds it, or it comes back in a moment, and a write would be for nobody."""
-
-
-Offer = Open | Pinned | Closed | AsItIs
 
 
 def decide(view: View, key: SliceKey, policy: Policy, now: Seconds) -> Plan:
@@ -108,14 +79,15 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[SliceKey, ...]:
             if model is None:
                 return ()
             driver, pool = model.driver_name, naming.pool(fabric, model)
-            return tuple(
-                SliceKey(fabric, driver, pool, naming.slice_index(one.metadata.name))
-                for one in view.slices(driver, pool)
-            )
+            indexes = [naming.slice_index(one.metadata.name) for one in view.slices(driver, pool)]
+            inventory = view.inventory(fabric)
+            # Where the manager chooses, a pool has as many slots as there are devices that somebody has, or may have.
+            indexes += [WHOLE_POOL] if inventory is not None and inventory.traits.chooses_device else []
+            return tuple(SliceKey(fabric, driver, pool, index) for index in indexes)
         case ObjectChanged(old=ResourceSlice() as gone, new=None):
             return _slice_keys(gone, policy, WHOLE_POOL)
-        case ObjectChanged(old=None, new=ResourceSlice() as new):
-            return _slice_keys(new, policy, WHOLE_POOL, naming.slice_index(new.metadata.name))
+        case ObjectChanged(old=ResourceSlice() | None as old, new=ResourceSlice() as new):
+            return _written(policy, old, new)
         case ObjectChanged(old=old, new=new):
             touched = tuple(dict.fromkeys((*_devices(view, old), *_devices(view, new))))
             if not touched:
@@ -132,103 +104,16 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[SliceKey, ...]:
             assert_never(never)
 
 
-class Shelf:
-    """What is on offer at one moment; what holds for a whole model is found out once."""
-
-    def __init__(self, view: View, policy: Policy, now: Seconds) -> None:
-        self.view = view
-        self.policy = policy
-        self._now = now
-        self._barred: dict[tuple[FabricName, int], str] = {}
-
-    def offer(self, device: DeviceID) -> Offer:
-        """Return to whom a device is offered."""
-        view = self.view
-        model, fabric = naming.model_of(device, self.policy), naming.fabric_of(device, self.policy)
-        if model is None or fabric is None:
-            return Closed("its model is not in the policy")
-        resource = view.resource_of(device)
-        if resource is not None:
-            return self._offer_of_resource(resource, model, fabric)
-        physical = view.physical(device)
-        inventory = view.inventory(fabric)
-        if physical is None and inventory is not None and not inventory.traits.chooses_device:
-            return Closed("its manager does not show it any more")
-        if physical is not None and physical.node:
-            return Closed(f"attached to {physical.node}, not by us")
-        if physical is not None and not physical.healthy:
-            return Closed("its manager calls it unhealthy")
-        return self._offer_to_all(device, model, fabric)
-
-    def _offer_of_resource(
-        self, resource: ComposableResource, model: DeviceModel, fabric: FabricName
-    ) -> Offer:
-        leaving = resource.state in {ResourceState.DETACHING, ResourceState.DELETING}
-        if leaving or resource.deleting or resource.foreign:
-            return AsItIs() if _goes_idle(resource, model) else Closed("on its way back to the pool")
-        if not model.binds:
-            return Closed(f"the driver on {resource.node} offers it")
-        assert resource.device is not None
-        missing = self.view.missing_since(resource) != NEVER
-        if missing or room.vanished(self.view, resource.device, self.policy):
-            return Closed("its manager does not show it any more")
-        physical = self.view.physical(resource.device)
-        if physical is not None and not physical.healthy:
-            return Closed("its manager calls it unhealthy")  # whoever has it keeps it
-        if _may_move(self.view, resource, model):
-            assert resource.device is not None
-            # What could not be attached elsewhere now is not offered there either: it would be moved for nothing.
-            everywhere = self._offer_to_all(resource.device, model, fabric)
-            return everywhere if isinstance(everywhere, Open) else Pinned(resource.node)
-        # A claim keeps it from others until its pod has run; by then it must be pinned.
-        assert resource.device is not None
-        on_its_way = self.view.claims_holding(resource.device) and not resource.holder
-        return AsItIs() if on_its_way else Pinned(resource.node)
-
-    def _offer_to_all(self, device: DeviceID, model: DeviceModel, fabric: FabricName) -> Open | Closed:
-        """Return whether any node may be given it, whoever has it now."""
-        kind = (fabric, model.index)
-        if kind not in self._barred:
-            self._barred[kind] = _bar(self.view, model, fabric, self.policy)
-        if self._barred[kind]:
-            return Closed(self._barred[kind])
-        failed_on = tuple(one.node for one in _recent_failures(self.view, device, self.policy, self._now))
-        return (
-            Open(failed_on) if len(failed_on) < DEVICE_FAILURES_MAX else Closed("it failed on several nodes")
-        )
+def _written(policy: Policy, old: ResourceSlice | None, new: ResourceSlice) -> tuple[SliceKey, ...]:
+    """Return what to look at when a slice is heard of: that may be a write of ours which was given up long ago."""
+    if old is not None and old.spec == new.spec:
+        return ()
+    whole = () if old is not None and _listed(old) == _listed(new) else (WHOLE_POOL,)
+    return _slice_keys(new, policy, *whole, naming.slice_index(new.metadata.name))
 
 
-def _goes_idle(resource: ComposableResource, model: DeviceModel) -> bool:
-    """Whether it was attached and goes because nobody wants it, which is over soon unless somebody keeps it."""
-    well = not resource.status.error and not room.kept(resource)
-    return model.binds and holds(resource.status.conditions, VISIBLE) and well
-
-
-def _bar(view: View, model: DeviceModel, fabric: FabricName, policy: Policy) -> str:
-    """Return why nothing of a model is offered now; empty if it is."""
-    if policy.paused or fabric in policy.fabrics_paused:
-        return "attaching is paused"
-    if view.congested(fabric):
-        return "its manager has more orders than it can carry out in time"
-    if view.handing_over(fabric, model.cdi_model_name):
-        return "a device of its model waits for the claim it was attached for"
-    return ""
-
-
-def _may_move(view: View, resource: ComposableResource, model: DeviceModel) -> bool:
-    """Whoever is allocated an idle device causes its move; what somebody else asked for stays put."""
-    fabric = view.fabric_of(resource.node)
-    if fabric is None or view.free(fabric, model.cdi_model_name) > 0:
-        return False
-    request = view.request(resource.request)
-    if request is None or not request.scalers or resource.state is not ResourceState.ONLINE:
-        return False
-    held = any(view.claims_holding(name) for name in room.names_of(view, resource))
-    return not held and not resource.holder and resource.record is None
-
-
-def _recent_failures(view: View, device: DeviceID, policy: Policy, now: Seconds) -> tuple[Failure, ...]:
-    return tuple(one for one in view.failures_of(device) if one.at + policy.blame_seconds > now)
+def _listed(one: ResourceSlice) -> tuple[object, ...]:
+    return (one.spec.pool, *(entry.name for entry in one.spec.devices))
 
 
 def _forgiven_at(
@@ -236,7 +121,7 @@ def _forgiven_at(
 ) -> Seconds:
     """When to look again: blame that runs out makes no event."""
     devices = (DeviceID(key.driver, key.pool, entry.name) for entry in entries)
-    failures = (one for device in devices for one in _recent_failures(view, device, policy, now))
+    failures = (one for device in devices for one in recent_failures(view, device, policy, now))
     return min((Seconds(one.at + policy.blame_seconds) for one in failures), default=NEVER)
 
 
@@ -315,18 +200,27 @@ def _members(view: View, key: SliceKey, policy: Policy, inventory: Inventory) ->
 def _slots(view: View, key: SliceKey, model: DeviceModel, inventory: Inventory) -> list[str]:
     """Slots that somebody has, and as many more as the manager has devices that nobody has."""
     free = view.free(key.fabric, model.cdi_model_name)
-    slots: list[str] = []
-    listed = sum(len(one.spec.devices) for one in view.slices(key.driver, key.pool))
+    entries = (entry.name for one in view.slices(key.driver, key.pool) for entry in one.spec.devices)
+    # Those that are listed come first, so that a pool of the same size stays as it is.
+    listed = dict.fromkeys(one for one in entries if _is_slot(key, model, one))
     attached = sum(one.model == model.cdi_model_name for one in inventory.devices)
     # All that are free are among so many: what is not is either attached or spoken for, and both are counted.
-    for number in range(max(listed, attached + inventory.free.get(model.cdi_model_name, 0))):
-        name = naming.slot(key.fabric, model, number)
-        if _held(view, key, name.device):
-            slots.append(name.device)
+    numbers = range(max(len(listed), attached + inventory.free.get(model.cdi_model_name, 0)))
+    names = listed | {naming.slot(key.fabric, model, number).device: None for number in numbers}
+    slots: list[str] = []
+    for name in names:
+        if _held(view, key, name):
+            slots.append(name)
         elif free > 0:
-            slots.append(name.device)
+            slots.append(name)
             free -= 1
     return slots
+
+
+def _is_slot(key: SliceKey, model: DeviceModel, name: str) -> bool:
+    """Whether it is the name of a slot of the model, and of no device in particular."""
+    number = naming.slot_number(DeviceID(key.driver, key.pool, name))
+    return name == naming.slot(key.fabric, model, number).device
 
 
 def _held(view: View, key: SliceKey, name: str) -> bool:
@@ -463,7 +357,8 @@ def _bears(view: View, policy: Policy, device: DeviceID, delta: ObjectChanged) -
 
 
 def _standing(resource: ComposableResource) -> tuple[object, ...]:
-    return (resource.state, resource.deleting, resource.uid, bool(resource.holder), bool(room.kept(resource)))
+    failed, kept = bool(resource.status.error), bool(room.kept(resource))
+    return (resource.state, resource.deleting, resource.uid, bool(resource.holder), failed, kept)
 
 
 def _devices(view: View, one: object) -> tuple[DeviceID, ...]:

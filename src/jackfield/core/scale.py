@@ -353,9 +353,13 @@ def _resize(site: Site, model: DeviceModel) -> Plan:
     if unmarked:
         return Plan(tuple(_victim(one) for one in unmarked), again_at=kept.again_at)
     settled = not wanted if current is None else current.wanted == wanted
-    # A request that somebody else wrote under our name is theirs all the same.
-    if settled or (current is not None and (current.deleting or not current.scalers)):
+    if settled:
         return Plan(again_at=kept.again_at)
+    # A request that somebody else wrote under our name is theirs all the same.
+    if current is not None and (current.deleting or not current.scalers):
+        # Who is not ordered for is told so when it is too late for an order: no event says when that is.
+        soon = Seconds(site.now + site.policy.poll_seconds)
+        return Plan(again_at=min(kept.again_at, soon))
     return Plan(
         (_request(site, model, current, wanted, _news(before, wanted, kept)),), again_at=kept.again_at
     )

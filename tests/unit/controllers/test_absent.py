@@ -7,7 +7,7 @@ from jackfield.controllers.store import Store
 from jackfield.model.composition import ComposableResource, ResourceState
 from jackfield.model.fabric import Inventory, Traits
 from jackfield.model.names import NEVER, NodeName, OrderID, Seconds, Version
-from jackfield.model.view import InventoryChanged
+from jackfield.model.view import InventoryChanged, SupplyChanged
 from jackfield.testing import builders as b
 
 HERE = b.inventory(attached={"1": "n1"})
@@ -139,8 +139,9 @@ def test_news_of_a_missing_device_wake_whom_they_concern_once() -> None:
     choosing = b.world(ONLINE, inventories=[CHOOSING])
     looked(choosing, CHOOSING, 1)
     back = b.inventory(traits=Traits(chooses_device=True), attached={"1": "n1"})
-    (news,) = choosing.see(back)
+    news, slots = choosing.see(back)
     assert news == told
+    assert slots == SupplyChanged(b.FABRIC, b.MODEL), "what was spoken for is there: a slot more for others"
 
 
 def test_a_device_that_came_back_by_another_order_is_missing_all_the_same() -> None:

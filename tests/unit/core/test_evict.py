@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from jackfield.controllers.store import Store
-from jackfield.core import attach, compose, evict, naming, publish, scale, surplus
+from jackfield.core import attach, compose, evict, naming, scale, shelf, surplus
 from jackfield.model.composition import FOREIGN, RELEASED, ComposableResource, ResourceState
 from jackfield.model.fabric import FabricDevice, Inventory, Machine, Order
 from jackfield.model.meta import Condition, Object
@@ -248,8 +248,8 @@ def test_it_is_offered_to_nobody_meanwhile() -> None:
     for made in (MADE, leaving()):
         view = world(node(), made, inventories=[STAGE], policy=NAMED)
         assert made.device is not None
-        offer = publish.Shelf(view, NAMED, NOW).offer(made.device)
-        assert offer == publish.Closed("on its way back to the pool")
+        offer = shelf.Shelf(view, NAMED, NOW).offer(made.device)
+        assert offer == shelf.Closed("on its way back to the pool")
 
 
 # --- whatever a manager shows, and whatever the policy says

@@ -161,6 +161,8 @@ POD = b.pod("p", "c", "d")
         (ObjectChanged(POD, None), ("c", "d")),
         (ObjectChanged(POD, b.pod("p", "c", "d", phase="Failed")), ("c", "d")),
         (ObjectChanged(POD, b.pod("p", "c", "d", phase="Running")), ()),
+        # Another of its name, whose end was not heard of: claims made from templates have other names.
+        (ObjectChanged(POD, b.pod("p", "d", "e", uid="another")), ("c",)),
         (ObjectChanged(b.pod("p", ""), None), ()),
         (ObjectChanged(None, POD), ()),
         (ObjectChanged(b.resource(record=RECORD, holder="u"), b.resource(record=RECORD)), ("c",)),
@@ -186,6 +188,8 @@ LAST = b.pod("q", on="n1")
         ((HELD,), ObjectChanged(LAST, None), ("c",)),
         ((HELD, N1), ObjectChanged(LAST, None), ()),
         ((HELD,), ObjectChanged(b.pod("p", "c", on="n1"), None), ("c",)),
+        ((HELD,), ObjectChanged(LAST, replace(LAST, spec=replace(LAST.spec, node_name="n2"))), ("c",)),
+        ((HELD,), ObjectChanged(LAST, LAST), ()),
         ((HELD,), ObjectChanged(b.pod("p", "d", on="n2"), None), ("d",)),
         ((b.resource(record=RECORD),), ObjectChanged(N1, None), ()),
         ((b.resource(holder="u"),), ObjectChanged(N1, None), ()),

@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from jackfield.core import publish
-from jackfield.core.publish import AsItIs, Closed, Offer, Open, Pinned
+from jackfield.core import publish, shelf
+from jackfield.core.shelf import AsItIs, Closed, Offer, Open, Pinned
 from jackfield.model.composition import RELEASED, VISIBLE, ResourceState
 from jackfield.model.device import Device, DeviceAttribute, DeviceCapacity
 from jackfield.model.fabric import FabricDevice, Inventory, Traits
@@ -49,7 +49,7 @@ def offers(*objects: Object, stage: Inventory = ONE, chosen: Policy = policy(), 
     """Return to whom a100-1 is offered."""
     view = world(*objects, inventories=[stage], policy=chosen)
     of = device("a100-1") if chosen.models[0].binds else SHARED
-    return publish.Shelf(view, chosen, Seconds(now)).offer(of)
+    return shelf.Shelf(view, chosen, Seconds(now)).offer(of)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_a_device_for_a_vendors_driver_is_offered(objects: tuple[Object, ...], o
 def test_a_device_that_its_driver_publishes_on_a_node_is_none_of_ours_to_offer() -> None:
     vendors_own = device("gpu.example.com/n1/a100-1")
     view = world(inventories=[ONE], policy=VENDORS)
-    assert publish.Shelf(view, VENDORS, NOW).offer(vendors_own) == Closed("its model is not in the policy")
+    assert shelf.Shelf(view, VENDORS, NOW).offer(vendors_own) == Closed("its model is not in the policy")
 
 
 def test_a_hand_over_closes_only_its_own_model_and_only_in_reschedule() -> None:
@@ -207,9 +207,9 @@ def test_a_hand_over_closes_only_its_own_model_and_only_in_reschedule() -> None:
     recorded = resource("b200-4", model="B200", record=claim("b"))
     view = world(handed_over, recorded, inventories=[stage], policy=chosen)
     others = (device("gpu.example.com/h100-fabricrack-a/h100-3"), device("b200-5"))
-    assert [publish.Shelf(view, chosen, NOW).offer(one) for one in others] == [Open(), Open()]
+    assert [shelf.Shelf(view, chosen, NOW).offer(one) for one in others] == [Open(), Open()]
     second = replace(SHARED, device="a100-2")
-    assert isinstance(publish.Shelf(view, chosen, NOW).offer(second), Closed)
+    assert isinstance(shelf.Shelf(view, chosen, NOW).offer(second), Closed)
 
 
 FAILED_ONCE = node(failures={"a100-1": NOW - 1000})
@@ -329,7 +329,7 @@ def test_an_entry_of_a_slice_that_lost_it_is_pinned() -> None:
     (one,) = settled(view, policy())
     view.put(claim("a"))
     view.put(resource(state=ResourceState.ATTACHING))
-    assert publish.Shelf(view, policy(), NOW).offer(device("a100-1")) == AsItIs()
+    assert shelf.Shelf(view, policy(), NOW).offer(device("a100-1")) == AsItIs()
     assert [each.node_name for each in settled(view, policy())[0].spec.devices] == ["", ""]
     assert one.spec.devices == settled(view, policy())[0].spec.devices
 
@@ -438,6 +438,6 @@ def test_a_device_that_its_manager_does_not_show_on_its_node_is_offered_to_nobod
     there = resource(physical="1")
     before, after = world(there, inventories=[stage]), world(there, inventories=[stage], looked=NOW)
     assert there.device is not None
-    assert not isinstance(publish.Shelf(before, policy(), NOW).offer(there.device), publish.Closed)
-    closed = publish.Shelf(after, policy(), NOW).offer(there.device)
-    assert closed == publish.Closed("its manager does not show it any more")
+    assert not isinstance(shelf.Shelf(before, policy(), NOW).offer(there.device), shelf.Closed)
+    closed = shelf.Shelf(after, policy(), NOW).offer(there.device)
+    assert closed == shelf.Closed("its manager does not show it any more")

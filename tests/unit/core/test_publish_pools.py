@@ -5,16 +5,16 @@ from itertools import chain
 import pytest
 from msgspec.structs import replace
 
-from jackfield.core import publish
+from jackfield.core import naming, publish
 from jackfield.core.publish import WHOLE_POOL
 from jackfield.model.composition import ResourceState
-from jackfield.model.device import DeviceAttribute
+from jackfield.model.device import Device, DeviceAttribute
 from jackfield.model.fabric import Traits
-from jackfield.model.meta import Object
-from jackfield.model.names import ModelName
+from jackfield.model.meta import Object, ObjectMeta
+from jackfield.model.names import ModelName, NodeName, Version
 from jackfield.model.plan import PutSlice
 from jackfield.model.policy import DRIVER, Policy
-from jackfield.model.slice import ResourcePool, ResourceSlice
+from jackfield.model.slice import ResourcePool, ResourceSlice, ResourceSliceSpec
 from jackfield.model.view import Delta, FactsChanged, InventoryChanged, ObjectChanged, SupplyChanged
 from jackfield.testing.builders import (
     FABRIC,
@@ -141,6 +141,14 @@ def test_a_pool_that_was_cut_short_is_finished() -> None:
 
 # --- slots
 
+ONE_SLOT = replace(
+    vendor_slice("GPU-1"),
+    metadata=ObjectMeta(name=naming.slice_name(DRIVER, "rack-a", 0)),
+    spec=ResourceSliceSpec(
+        driver=DRIVER, pool=ResourcePool("rack-a", 1, 1), devices=(Device(name="a100-2"),)
+    ),
+)
+
 
 @pytest.mark.parametrize(
     ("objects", "free", "attached", "slots"),
@@ -182,6 +190,26 @@ def test_slots_that_are_free_no_more_leave_and_those_held_stay() -> None:
     assert names(settled(view, chosen)) == [["a100-2"]]
 
 
+def test_a_slot_that_came_free_stays_though_lower_numbers_are_not_listed() -> None:
+    view = world(claim("a", devices=["a100-2"]), inventories=[inventory(models={"A100": 1}, traits=CHOOSING)])
+    view.put(replace(ONE_SLOT, metadata=replace(ONE_SLOT.metadata, resource_version=Version("9"))))
+    assert names(settled(view, policy())) == [["a100-2"]]
+    view.remove(claim("a", devices=["a100-2"]))
+    assert names(settled(view, policy())) == [["a100-2"]]
+
+
+def test_a_slot_that_a_device_came_for_is_offered_again_when_the_books_say_which_one() -> None:
+    """A manager shows what it chose before we have noted it: it counts twice then, as taken and as wanted."""
+    waiting = resource("a100-0", state=ResourceState.ATTACHING, version="8")
+    view = world(waiting, inventories=[inventory(models={"A100": 2}, traits=CHOOSING)])
+    assert names(settled(view, policy())) == [["a100-0", "a100-1"]]
+    view.see(inventory(models={"A100": 1}, traits=CHOOSING, attached={"x": "n1"}))
+    assert names(settled(view, policy())) == [["a100-0"]]
+    noted = view.put(resource("a100-0", state=ResourceState.ATTACHING, physical="x", version="9"))
+    keys = [key for delta in noted for key in publish.wakes(view, policy(), delta)]
+    assert names(settled(view, policy(), *keys)) == [["a100-0", "a100-1"]]
+
+
 def test_a_slot_says_nothing_of_a_physical_device() -> None:
     stage = inventory(models={"A100": 2}, traits=CHOOSING)
     assert entry(stage=stage).attributes == {
@@ -211,6 +239,12 @@ MINE = replace(
     metadata=replace(OTHERS.metadata, name="0002-x"),
     spec=replace(OTHERS.spec, driver=DRIVER, pool=ResourcePool("rack-a", 1, 3), devices=()),
 )
+
+
+def listing(one: ResourceSlice, name: str, on: str = "") -> ResourceSlice:
+    return replace(one, spec=replace(one.spec, devices=(Device(name=name, node_name=NodeName(on)),)))
+
+
 HANDED_OVER = replace(
     OTHERS, spec=replace(OTHERS.spec, pool=ResourcePool("h100-fabricrack-a", 1, 1), devices=())
 )
@@ -232,6 +266,7 @@ HANDED_OVER = replace(
         (ObjectChanged(resource(), resource(record=claim("a"))), []),
         (ObjectChanged(resource(), resource(state=ResourceState.DETACHING)), ["rack-a/0"]),
         (ObjectChanged(resource(), resource(holder="uid-a")), ["rack-a/0"]),
+        (ObjectChanged(resource(), resource(error="it does not come off")), ["rack-a/0"]),
         (ObjectChanged(None, claim("a", devices=["other.example.com/p/x"])), []),
         (ObjectChanged(resource("a100-65"), None), ["rack-a/1"]),
         (ObjectChanged(None, resource("a100-99")), ["rack-a/-1"]),
@@ -242,6 +277,9 @@ HANDED_OVER = replace(
         (ObjectChanged(None, MINE), ["rack-a/-1", "rack-a/2"]),
         (ObjectChanged(HANDED_OVER, None), ["h100-fabricrack-a/-1"]),
         (ObjectChanged(MINE, MINE), []),
+        (ObjectChanged(MINE, listing(MINE, "a100-1")), ["rack-a/-1", "rack-a/2"]),
+        (ObjectChanged(listing(MINE, "a100-1"), listing(MINE, "a100-1", on="n2")), ["rack-a/2"]),
+        (ObjectChanged(OTHERS, listing(OTHERS, "gpu-7")), []),
         (ObjectChanged(OTHERS, None), []),
         (ObjectChanged(None, OTHERS), []),
         (ObjectChanged(None, pod("p")), []),
@@ -259,6 +297,7 @@ HANDED_OVER = replace(
         "a resource that was recorded, while devices are free",
         "a resource that is in another state",
         "a resource that is prepared",
+        "a resource that went wrong",
         "a claim on another driver's device",
         "a resource",
         "a resource of a device that no slice lists",
@@ -268,7 +307,10 @@ HANDED_OVER = replace(
         "a slice of ours that is gone",
         "a slice of ours that is heard of",
         "a slice of a vendor's model that is gone",
-        "a slice of ours that we wrote",
+        "a slice of ours on which nothing changed",
+        "a slice of ours that lists others, by a write that came late",
+        "a slice of ours that offers them otherwise",
+        "another driver's slice that changed",
         "another driver's slice that is gone",
         "another driver's slice",
         "a pod",

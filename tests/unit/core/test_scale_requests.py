@@ -144,6 +144,13 @@ def test_no_request_is_written_while(objects: tuple[Object, ...], chosen: Policy
     assert plan(*objects, chosen=chosen).actions == ()
 
 
+@pytest.mark.parametrize("current", [request({}, deleted=NOW), request(3, name="jackfield-a100-n1")])
+def test_a_claim_for_which_nothing_can_be_ordered_is_looked_at_until_it_is_too_late_for_that(
+    current: Object,
+) -> None:
+    assert plan(A, current).again_at == NOW + policy().poll_seconds
+
+
 def test_another_fabrics_pause_is_not_ours() -> None:
     chosen = policy(base=Policy(fabrics_paused=(FabricName("rack-b"),)))
     assert asked(plan(A, chosen=chosen)).claim == A.key
