@@ -168,6 +168,7 @@ class SimFabric:
         if delay >= self._manager.call_timeout:
             return
         self._sent += 1
+        self._manager.calls_under_way += 1
         task = asyncio.get_running_loop().create_task(
             self._deliver(delay, execute, self._sent), context=world()
         )
@@ -181,3 +182,4 @@ class SimFabric:
             pass  # nobody waits for this answer
         finally:
             del self._under_way[number]
+            self._manager.calls_under_way -= 1

@@ -79,6 +79,8 @@ class Manager:
         """May be exchanged while it runs."""
         self.asked: list[Callable[[str, str, Order], None]] = []
         """Hear who sends what, the moment it is sent: the process, `attach` or `detach`, the order."""
+        self.calls_under_way = 0
+        """Calls that were sent, got no answer, and have not arrived yet."""
         self.stalled_until = LONG_AGO
         """Until then orders are taken, and nothing is done about them."""
         self.outdated_until = LONG_AGO
@@ -119,9 +121,10 @@ class Manager:
 
     @property
     def taking_back(self) -> bool:
-        """Whether it is about to take a device off its node, whatever anybody says by now."""
+        """Whether it is about to take a device off its node, or may yet hear so, whatever anybody says by now."""
         under_way = (State.ATTACHING, State.DETACHING)
-        return any(one.closed and one.state in under_way for one in self._by_device.values())
+        leaving = any(one.closed and one.state in under_way for one in self._by_device.values())
+        return leaving or self.calls_under_way > 0
 
     async def news(self) -> None:
         """Return when the next job has ended."""

@@ -157,6 +157,21 @@ def test_a_late_detach_without_ids_pulls_what_is_there_by_then() -> None:
     play(BLIND, Script(Fate(), Fate(late=Seconds(40.0))), scenario)
 
 
+def test_a_manager_may_take_back_a_device_as_long_as_a_call_to_do_so_is_on_its_way() -> None:
+    async def scenario(fabric: SimFabric, manager: Manager) -> None:
+        await fabric.attach(ORDER)
+        await after(20)
+        assert not manager.taking_back
+        with pytest.raises(Retry):
+            await fabric.detach(ORDER)
+        await after(29)
+        assert (manager.taking_back, attached(manager)) == (True, 1)
+        await after(100)
+        assert (manager.taking_back, attached(manager)) == (False, 0)
+
+    play(SPEC, Script(Fate(), Fate(late=Seconds(30.0))), scenario)
+
+
 def test_a_slow_inventory_is_an_old_one() -> None:
     async def scenario(fabric: SimFabric, manager: Manager) -> None:
         await fabric.attach(ORDER)
