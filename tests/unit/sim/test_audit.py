@@ -10,7 +10,7 @@ from jackfield.controllers.recorders import Recorders
 from jackfield.model.composition import ComposableResource, ResourceState
 from jackfield.model.fabric import Traits
 from jackfield.model.meta import Object
-from jackfield.model.names import NO_TIME, Seconds, Uid, Version
+from jackfield.model.names import NO_TIME, NodeName, PhysicalID, Seconds, Uid, Version
 from jackfield.model.plan import DeleteRequest, Phase, PutRequest
 from jackfield.ports import Merge
 from jackfield.sim.audit.audit import Audit
@@ -18,8 +18,9 @@ from jackfield.sim.audit.ending import IN_VAIN_SECONDS
 from jackfield.sim.chance import Chance
 from jackfield.sim.clock import running
 from jackfield.sim.loop import VirtualLoop
-from jackfield.sim.setting import Setting
-from jackfield.sim.spec import FabricSpec
+from jackfield.sim.pool import Movement
+from jackfield.sim.setting import Nodes, Setting
+from jackfield.sim.spec import Batch, FabricSpec
 from jackfield.sim.world import SimWorld
 from jackfield.testing import builders as b
 
@@ -99,6 +100,31 @@ def test_what_was_written_before_another_took_its_name_is_not_the_others(
         gone = DeleteRequest(phase=Phase.DETACHED, because="", name="r", version=version)
         audit.did(b.NOW, "scale.decide", gone, "")
         assert len([one for one in audit.violations if "foreign-touched" in one]) == 2 * touched
+
+    with closing(VirtualLoop()) as loop:
+        loop.run_until_complete(scenario())
+
+
+@pytest.mark.parametrize("excused", ["0000", "0001"])
+def test_a_device_that_is_pulled_in_use_is_told_by_its_own_name_and_excused_for_itself(excused: str) -> None:
+    """What was pulled is told when the next device moves, which may be another."""
+
+    async def scenario() -> None:
+        fabric = FabricSpec(b.FABRIC, batches=(Batch(b.MODEL, 2),))
+        stage = Setting(nodes=(Nodes("n", 1, fabric=b.FABRIC),), fabrics=(fabric,), policy=b.policy())
+        world = SimWorld(stage, running(), Chance(1), Recorders())
+        async with world:
+            audit = Audit(world)
+            (manager,), (host,) = world.hardware.managers.values(), world.hardware.hosts.values()
+            for device in ("0000", "0001"):
+                manager.move(PhysicalID(device), host.node)
+            used = next(one for one in manager.inventory().devices if one.id == "0000")
+            host.pulled_in_use.append(Movement(world.clock.now(), used, host.node, present=False))
+            audit.excuse(PhysicalID(excused))
+            manager.move(PhysicalID("0001"), NodeName(""))
+            found = [one.partition(" ")[2] for one in audit.violations if "pulled-in-use" in one]
+            told = f"pulled-in-use device/0000: pulled from {host.node} while prepared"
+            assert found == ([told] if excused != "0000" else [])
 
     with closing(VirtualLoop()) as loop:
         loop.run_until_complete(scenario())

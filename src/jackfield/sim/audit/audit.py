@@ -25,7 +25,6 @@ from jackfield.model.meta import Object, holds
 from jackfield.model.names import (
     LONG_AGO,
     NEVER,
-    FabricName,
     Key,
     NodeName,
     PhysicalID,
@@ -122,10 +121,10 @@ class Audit:
         hardware.senses.append(self._sensed)
         self._world.api.idle.append(self._idle)
         self._world.knowing.append(self._knows)
-        for fabric, manager in hardware.managers.items():
-            manager.asked.append(self._ear(fabric, manager))
+        for manager in hardware.managers.values():
+            manager.asked.append(self._ear(manager))
 
-    def _ear(self, fabric: FabricName, manager: Manager) -> Callable[[str, str, Order], None]:
+    def _ear(self, manager: Manager) -> Callable[[str, str, Order], None]:
         def hear(by: str, verb: str, order: Order) -> None:
             if self._lives_in_the_past(by):
                 return
@@ -134,7 +133,7 @@ class Audit:
             wrong_until = max(manager.outdated_until, manager.forgetful_until)
             line = Line(traits, manager.inventory().devices, self._lease(by), wrong_until)
             for checker, name, what in self._orders.asked(call, line):
-                if not self._is_excused(fabric, order.device):
+                if order.device not in self._excused:
                     self._violated(checker, f"{name}: {what}")
 
         return hear
@@ -371,8 +370,10 @@ class Audit:
         stay = self._ledger.went(movement, excused=excused)
         for host in [one for one in self._world.hardware.hosts.values() if one.pulled_in_use]:
             pulled = host.pulled_in_use.pop()
-            if not self._forced(pulled.device.id) and not excused and not self._is_unknowable(pulled, host):
-                self._violated(Checker.PULLED_IN_USE, f"{name}: pulled from {pulled.node} while prepared")
+            allowed = self._forced(pulled.device.id) or pulled.device.id in self._excused
+            if not allowed and not self._is_unknowable(pulled, host):
+                what = f"device/{pulled.device.id}: pulled from {host.node} while prepared"
+                self._violated(Checker.PULLED_IN_USE, what)
         by_hand = self._excused.get(movement.device.id) == self._world.clock.now()
         if stay is not None and not stay.ours and not by_hand and not self._may_go(movement):
             self._violated(
@@ -399,10 +400,6 @@ class Audit:
     def _forced(self, device: PhysicalID) -> bool:
         found = (self._store.resource_with(fabric, device) for fabric in self._world.hardware.managers)
         return any(one is not None and one.spec.force_detach for one in found)
-
-    def _is_excused(self, fabric: FabricName, device: PhysicalID) -> bool:
-        del fabric
-        return bool(device) and device in self._excused
 
     # --- what our processes say
 
