@@ -30,6 +30,10 @@ class Dirty:
     def __len__(self) -> int:
         return len(self._ready) + len(self._busy)
 
+    def __contains__(self, key: Hashable) -> bool:
+        """Whether the key is going to be looked at, or is being."""
+        return key in self._ready or key in self._busy or key in self._later
+
     def mark(self, key: Hashable) -> None:
         """Have the key looked at as soon as may be."""
         if key in self._busy:

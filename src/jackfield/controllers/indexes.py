@@ -11,7 +11,6 @@ from jackfield.model.composition import (
     ComposabilityRequest,
     ComposableResource,
     ResourceState,
-    device_id,
 )
 from jackfield.model.device import Device
 from jackfield.model.meta import Object
@@ -22,16 +21,14 @@ from jackfield.model.names import (
     ModelName,
     NodeName,
     PhysicalID,
-    Time,
     Uid,
-    seconds,
 )
-from jackfield.model.node import FAILURES, NODE_GROUP, Node
+from jackfield.model.node import NODE_GROUP, Node
 from jackfield.model.pod import Pod
 from jackfield.model.policy import DRIVER, READY, Policy
 from jackfield.model.slice import ResourceSlice
 from jackfield.model.taint import DeviceTaintRule
-from jackfield.model.view import Failure
+from jackfield.model.view import Failure, failures
 
 UUID = "uuid"
 
@@ -124,8 +121,8 @@ class Indexes:
             case Node():
                 if NODE_GROUP in new.metadata.labels:
                     self.groups.add(new.metadata.labels[NODE_GROUP], new.key, new)
-                self.failures_on[new.name] = _failures(new)
-                for failure in _failures(new):
+                self.failures_on[new.name] = failures(new)
+                for failure in self.failures_on[new.name]:
                     self.failures_of.add(failure.device, new.name, failure)
             case _:
                 pass
@@ -282,13 +279,3 @@ def _standing(resource: ComposableResource) -> tuple[bool, Key]:
     """A device that is on its way back from one resource may already be another's: that one comes first."""
     leaving = resource.state in {ResourceState.DETACHING, ResourceState.DELETING}
     return leaving, resource.key
-
-
-def _failures(node: Node) -> tuple[Failure, ...]:
-    failures = []
-    for line in node.metadata.annotations.get(FAILURES, "").splitlines():
-        text, _, at = line.partition("=")
-        device = device_id(text)
-        if device is not None:
-            failures.append(Failure(seconds(Time(at)), node.name, device))
-    return tuple(failures)

@@ -5,7 +5,7 @@ the controllers' pure functions.
 """
 
 import asyncio
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import suppress
 from typing import Protocol
 
@@ -373,6 +373,25 @@ class Runner:
             await self._world.clock.sleep(self.store.policy.resync_seconds)
             self.resyncs += 1
             self.look_again()
+
+    def overlooked(self) -> Iterator[tuple[str, Hashable, Plan]]:
+        """Yield what there is to do that nobody is going to look at: by which controller, for which key, and what.
+
+        A change that should have woken a key and did not. What was done and not heard of yet is among it.
+        """
+        policy, now = self.store.policy, self._world.clock.now()
+        keys = {
+            (controller.name, key): controller
+            for delta in self.everything()
+            for controller in self._controllers
+            for key in controller.wakes(self.store, policy, delta)
+        }
+        for (name, key), controller in keys.items():
+            if key in self._dirty[name] or not self._lead.leads(controller.fabric(self.store, policy, key)):
+                continue
+            plan = controller.decide(self.store, key, policy, now)
+            if plan.actions:
+                yield name, key, plan
 
     def everything(self) -> tuple[Delta, ...]:
         """Return a change about every object and fabric, as if all had just been heard of."""

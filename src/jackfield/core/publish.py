@@ -13,7 +13,7 @@ import msgspec
 from jackfield.core import naming, room
 from jackfield.core.shelf import AsItIs, Closed, Offer, Open, Pinned, Shelf, recent_failures
 from jackfield.model.claim import ResourceClaim
-from jackfield.model.composition import ComposableResource, ResourceState
+from jackfield.model.composition import ComposabilityRequest, ComposableResource, ResourceState
 from jackfield.model.device import Device, DeviceAttribute, DeviceCapacity
 from jackfield.model.fabric import FabricDevice, Inventory
 from jackfield.model.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, ObjectMeta
@@ -36,6 +36,7 @@ from jackfield.model.view import (
     ObjectChanged,
     SupplyChanged,
     View,
+    failures,
 )
 
 WHOLE_POOL = -1
@@ -345,9 +346,12 @@ def _bears(view: View, policy: Policy, device: DeviceID, delta: ObjectChanged) -
     where, counts then, and that nobody holds it any more.
     """
     model, fabric = naming.model_of(device, policy), naming.fabric_of(device, policy)
-    if model is None or fabric is None or view.free(fabric, model.cdi_model_name) == 0:
-        return True
+    scarce = model is None or fabric is None or view.free(fabric, model.cdi_model_name) == 0
     match delta:
+        case ObjectChanged(old=ComposabilityRequest() as old, new=ComposabilityRequest() as new):
+            return scarce and old.scalers != new.scalers
+        case _ if scarce:
+            return True
         case ObjectChanged(old=ComposableResource() as old, new=ComposableResource() as new):
             return _standing(old) != _standing(new)
         case ObjectChanged(old=ResourceClaim()) | ObjectChanged(new=ResourceClaim()):
@@ -368,8 +372,10 @@ def _devices(view: View, one: object) -> tuple[DeviceID, ...]:
             return tuple(result.id for result in one.results)
         case ComposableResource():
             return (one.device,) if one.device is not None else ()
+        case ComposabilityRequest():  # only what the scaler asked for moves on demand
+            return tuple(child.device for child in view.resources_of(one.metadata.name) if child.device)
         case Node():
-            return tuple(failure.device for failure in view.failures_on(one.name))
+            return tuple(failure.device for failure in failures(one))
         case _:
             return ()
 

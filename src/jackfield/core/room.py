@@ -15,6 +15,7 @@ from jackfield.model.names import LONG_AGO, DeviceID, FabricName, ModelName, Nod
 from jackfield.model.node import HEARTBEATS, OPT_OUT, Node
 from jackfield.model.plan import LabelNode, Phase, Plan
 from jackfield.model.policy import READY, DeviceModel, Policy
+from jackfield.model.slice import ResourceSlice
 from jackfield.model.view import Delta, Failure, InventoryChanged, ObjectChanged, View
 
 NODE_FAILURES_MAX = 2
@@ -307,5 +308,7 @@ def _nodes_of(view: View, one: object) -> tuple[NodeName, ...]:
             return (one.node, *(resource.node for resource in resources if resource is not None))
         case Lease() if one.metadata.namespace == HEARTBEATS:
             return (NodeName(one.metadata.name),)
+        case ResourceSlice():  # who uses a vendor's device is known by the name that its driver publishes
+            return (one.spec.node_name,)
         case _:
             return ()

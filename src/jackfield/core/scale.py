@@ -43,7 +43,6 @@ from jackfield.model.plan import (
 )
 from jackfield.model.pod import Pod
 from jackfield.model.policy import READY, RESCHEDULE, DeviceModel, Policy
-from jackfield.model.slice import ResourceSlice
 from jackfield.model.view import Delta, ObjectChanged, View
 
 
@@ -68,7 +67,7 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[NodeName, ...]:
 
 
 def _also(view: View, policy: Policy, one: object) -> Iterable[NodeName]:
-    """Nodes further off: rivals for a device, a claim recorded elsewhere, a vendor's driver that published."""
+    """Nodes further off: rivals for a device, a claim recorded elsewhere."""
     match one:
         case ResourceClaim():
             rivals = (rival for result in one.results for rival in view.claims_holding(result.id))
@@ -83,8 +82,6 @@ def _also(view: View, policy: Policy, one: object) -> Iterable[NodeName]:
             model = policy.model(one.spec.model)
             idle = _past_spares(view, view.fabric_of(one.node), (model,) if model is not None else ())
             return (*nodes, *_astray(view, policy, one), *idle)
-        case ResourceSlice():
-            return (one.spec.node_name,)
         case Pod() if view.node(one.spec.node_name) is None:
             # The last on a node that was deleted: what was held there is not any more (rule 16).
             return (one.spec.node_name,)

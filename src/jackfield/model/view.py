@@ -9,12 +9,23 @@ from typing import Protocol
 import msgspec
 
 from jackfield.model.claim import ResourceClaim
-from jackfield.model.composition import ComposabilityRequest, ComposableResource
+from jackfield.model.composition import ComposabilityRequest, ComposableResource, device_id
 from jackfield.model.fabric import FabricDevice, Inventory, Machine
 from jackfield.model.host import Facts
 from jackfield.model.meta import Object
-from jackfield.model.names import DeviceID, FabricName, Key, ModelName, NodeName, PhysicalID, Seconds, Uid
-from jackfield.model.node import Node
+from jackfield.model.names import (
+    DeviceID,
+    FabricName,
+    Key,
+    ModelName,
+    NodeName,
+    PhysicalID,
+    Seconds,
+    Time,
+    Uid,
+    seconds,
+)
+from jackfield.model.node import FAILURES, Node
 from jackfield.model.pod import Pod
 from jackfield.model.slice import ResourceSlice
 from jackfield.model.taint import DeviceTaintRule
@@ -26,6 +37,13 @@ class Failure(msgspec.Struct, frozen=True, order=True):
     at: Seconds
     node: NodeName
     device: DeviceID
+
+
+def failures(node: Node) -> tuple[Failure, ...]:
+    """Return what is noted on a node to have failed there."""
+    lines = (line.partition("=") for line in node.metadata.annotations.get(FAILURES, "").splitlines())
+    noted = ((device_id(text), seconds(Time(at))) for text, _, at in lines)
+    return tuple(Failure(at, node.name, device) for device, at in noted if device is not None)
 
 
 class ObjectChanged(msgspec.Struct, frozen=True):

@@ -222,6 +222,10 @@ def test_a_slot_says_nothing_of_a_physical_device() -> None:
 # --- waking
 
 
+GONE = replace(FAILED_ONCE.metadata, name="n9")
+"""Of a node that is not in the world."""
+
+
 def woken(
     delta: Delta, chosen: Policy = policy("A100", model("H100", driver="gpu.example.com"))
 ) -> list[str]:
@@ -272,6 +276,7 @@ HANDED_OVER = replace(
         (ObjectChanged(None, resource("a100-99")), ["rack-a/-1"]),
         (ObjectChanged(None, replace(resource(), metadata=replace(resource().metadata, annotations={}))), []),
         (ObjectChanged(None, FAILED_ONCE), ["rack-a/0"]),
+        (ObjectChanged(replace(FAILED_ONCE, metadata=GONE), None), ["rack-a/0"]),
         (ObjectChanged(None, node("n2")), []),
         (ObjectChanged(MINE, None), ["rack-a/-1"]),
         (ObjectChanged(None, MINE), ["rack-a/-1", "rack-a/2"]),
@@ -303,6 +308,7 @@ HANDED_OVER = replace(
         "a resource of a device that no slice lists",
         "a resource that somebody else made",
         "a node on which a device failed",
+        "a node on which a device had failed, and which is gone",
         "a node",
         "a slice of ours that is gone",
         "a slice of ours that is heard of",
@@ -347,8 +353,16 @@ def test_a_device_that_has_vanished_leaves_its_pool_when_nobody_has_it_any_more(
         ObjectChanged(None, claim("a")),
         ObjectChanged(claim("a"), None),
         ObjectChanged(resource(), resource(record=claim("a"))),
+        ObjectChanged(request({"a100-1": "a"}), None),
+        ObjectChanged(request({"a100-1": "a"}), request(1, name="jackfield-a100-n1")),
     ],
-    ids=["a new claim", "a claim that is gone", "a resource that was recorded"],
+    ids=[
+        "a new claim",
+        "a claim that is gone",
+        "a resource that was recorded",
+        "its request is gone: it moves no more",
+        "its request is somebody else's now",
+    ],
 )
 def test_who_holds_a_device_matters_when_no_other_is_free(delta: Delta) -> None:
     view = world(resource(), inventories=[TAKEN], policy=policy())

@@ -398,6 +398,8 @@ def test_a_resource_without_a_device_of_ours_has_no_names() -> None:
         (ObjectChanged(claim("a"), claim("a", on="n3")), "n1 n4 n3"),
         (ObjectChanged(None, claim("a", devices=["a100-2"])), "n1"),
         (ObjectChanged(None, claim("a", devices=[])), ""),
+        (ObjectChanged(vendor_slice("GPU-1", on="n2"), None), "n2"),
+        (ObjectChanged(None, vendor_slice("GPU-1", on="")), ""),
         (ObjectChanged(None, pod("p")), ""),
     ],
     ids=[
@@ -416,6 +418,8 @@ def test_a_resource_without_a_device_of_ours_has_no_names() -> None:
         "a claim that moved, and where its device stands",
         "a claim whose device stands nowhere",
         "a claim without devices",
+        "a slice of a vendor's driver",
+        "a slice of no node",
         "a pod",
     ],
 )

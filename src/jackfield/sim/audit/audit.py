@@ -45,6 +45,7 @@ from jackfield.sim.audit.checkers import Checker
 from jackfield.sim.audit.given_up import GivenUp
 from jackfield.sim.audit.ledger import Ledger, PodLife, Summary
 from jackfield.sim.audit.orders import Call, Line, Orders
+from jackfield.sim.audit.overlooked import Overlooked
 from jackfield.sim.host import SimHost
 from jackfield.sim.manager import Manager
 from jackfield.sim.pool import Movement
@@ -103,6 +104,7 @@ class Audit:
         self._prepared: dict[NodeName, dict[tuple[Uid, PhysicalID], None]] = {}
         self._changed: dict[str, Seconds] = {}
         self._given_up = GivenUp()
+        self._overlooked = Overlooked(world)
         self._unshown: dict[str, None] = {}  # nodes and resources whose manager forgot something
         self._by_hand: dict[str, int] = {}  # requests that somebody else wrote: at which version they came
         self._waits: dict[str, tuple[Seconds, Waiting]] = {}
@@ -441,6 +443,7 @@ class Audit:
     def _glance(self) -> None:
         """Look now and then whether whoever waits is told why, and not in vain; while nothing is wrong with anybody."""
         now = self._world.clock.now()
+        self._told(self._overlooked.look(now))
         if ending.is_stormy(self._world):
             self._fair_since = now
         elif now >= self._fair_since + FAIR_SECONDS and not self._store.policy.paused:

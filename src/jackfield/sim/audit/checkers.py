@@ -34,6 +34,7 @@ class Checker(StrEnum):
     STORE_DIFFERS = "store-differs"
     KNOWLEDGE_WENT_BACK = "knowledge-went-back"
     BACKLOG = "backlog"
+    OVERLOOKED = "overlooked"
 
 
 MEANINGS: Final[Mapping[Checker, str]] = {
@@ -60,5 +61,6 @@ MEANINGS: Final[Mapping[Checker, str]] = {
     Checker.STORE_DIFFERS: "What our controllers know is not what the API has, though all was told long ago.",
     Checker.KNOWLEDGE_WENT_BACK: "A controller took an older version of an object for the newer one that it knew.",
     Checker.BACKLOG: "Work is still queued though nothing is left to do.",
+    Checker.OVERLOOKED: "There is something to do, and no change woke whoever does it.",
 }
 """What each has seen; all of them are here."""

@@ -1,0 +1,52 @@
+"""What our controllers would do, and will not, since no change woke them.
+
+Only a key that is in no queue at two looks in a row counts: what was done a moment ago may not have been heard of
+yet. Knows replicas. Must not know what is decided.
+"""
+
+from collections.abc import Hashable, Iterator
+from typing import Final
+
+from jackfield.model.names import LONG_AGO, Seconds
+from jackfield.model.plan import Plan
+from jackfield.sim.audit.checkers import Checker
+from jackfield.sim.replica import Replica
+from jackfield.sim.world import SimWorld
+
+LOOK_SECONDS: Final = Seconds(120.0)
+"""How often all keys are decided for; each look costs as much as a second of what is simulated."""
+
+Place = tuple[str, str, Hashable]
+
+
+class Overlooked:
+    """Looks now and then, and again soon at what is suspicious."""
+
+    def __init__(self, world: SimWorld) -> None:
+        self._world = world
+        self._next = LONG_AGO
+        self._suspects: dict[Place, Plan] = {}
+
+    def look(self, now: Seconds) -> Iterator[tuple[str, str]]:
+        """Yield what was there to be done a while ago already; called every few seconds."""
+        if now < self._next and not self._suspects:
+            return
+        self._next = Seconds(now + LOOK_SECONDS)
+        before, self._suspects = self._suspects, dict(self._found())
+        for place in [one for one in self._suspects if one in before]:
+            replica, controller, key = place
+            what = self._suspects.pop(place).actions[0].because
+            yield Checker.OVERLOOKED, f"replica/{replica}: {controller} of {key}: nobody looks, though {what}"
+
+    def _found(self) -> Iterator[tuple[Place, Plan]]:
+        for replica in self._world.replicas:
+            if not _is_at_work(replica):
+                continue
+            for controller, key, plan in replica.runner.overlooked():
+                # That something is deleted is heard by a watch only, and those may be silent for long.
+                if not all(type(one).__name__.startswith("Delete") for one in plan.actions):
+                    yield (replica.name, controller, key), plan
+
+
+def _is_at_work(replica: Replica) -> bool:
+    return not replica.dead and not replica.process.stopped and replica.runner.synced.is_set()
