@@ -7,6 +7,7 @@ Must not know how a resource gets its device.
 import msgspec
 
 from jackfield.core import cause, naming, placement, room
+from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import (
     DEVICE,
     FINALIZER,
@@ -81,6 +82,10 @@ def decide(view: View, name: str, policy: Policy, now: Seconds) -> Plan:
 def wakes(view: View, policy: Policy, delta: Delta) -> tuple[str, ...]:
     """Return the requests that a change is about."""
     match delta:
+        case ObjectChanged(old=ResourceClaim()) | ObjectChanged(new=ResourceClaim()):
+            before, after = (_promised(one) for one in (delta.old, delta.new))
+            wished = (device for device, _, _ in (*before, *after)) if before != after else ()
+            return tuple(dict.fromkeys(name for device in wished for name in _wanting(view, device)))
         case ObjectChanged(old=old, new=new):
             names = (*_requests(view, old), *_requests(view, new))
             if _makes_room(view, policy, delta):
@@ -104,9 +109,18 @@ def _requests(view: View, one: object) -> tuple[str, ...]:
         case ComposableResource():
             return (one.request, *(_wanting(view, one.device) if one.device is not None else ()))
         case Node():
-            return tuple(each.request for each in view.resources_on(one.name))
+            asked = (each.metadata.name for each in view.requests_on(one.name))
+            return (*(each.request for each in view.resources_on(one.name)), *asked)
         case _:
             return ()
+
+
+def _promised(claim: object) -> tuple[tuple[DeviceID, Seconds, bool], ...]:
+    """Return what matters of a claim to who orders for it: its devices, since when, and what it was told."""
+    if not isinstance(claim, ResourceClaim):
+        return ()
+    ours = (result.id for result in claim.results)
+    return tuple((one, claim.given_at, holds(claim.conditions(one), READY)) for one in ours)
 
 
 def _wanting(view: View, device: DeviceID) -> tuple[str, ...]:

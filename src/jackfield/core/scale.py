@@ -43,6 +43,7 @@ from jackfield.model.plan import (
 )
 from jackfield.model.pod import Pod
 from jackfield.model.policy import READY, RESCHEDULE, DeviceModel, Policy
+from jackfield.model.slice import ResourceSlice
 from jackfield.model.view import Delta, ObjectChanged, View
 
 
@@ -82,6 +83,9 @@ def _also(view: View, policy: Policy, one: object) -> Iterable[NodeName]:
             model = policy.model(one.spec.model)
             idle = _past_spares(view, view.fabric_of(one.node), (model,) if model is not None else ())
             return (*nodes, *_astray(view, policy, one), *idle)
+        case ResourceSlice() if one.spec.node_name:
+            # By the names that a vendor's driver publishes it is known who has what, and so what is idle.
+            return _past_spares(view, view.fabric_of(one.spec.node_name), policy.models)
         case Pod() if view.node(one.spec.node_name) is None:
             # The last on a node that was deleted: what was held there is not any more (rule 16).
             return (one.spec.node_name,)

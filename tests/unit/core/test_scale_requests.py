@@ -287,6 +287,15 @@ def test_a_claim_that_leaves_its_device_idle_wakes_where_an_older_spare_stands(l
     assert scale.wakes(view, policy(), gone) == ("n3",)
 
 
+def test_a_vendors_slice_by_which_a_device_is_idle_wakes_where_an_older_spare_stands() -> None:
+    stage = inventory(models={"A100": 4}, machines=["n1", "n2", "n3"])
+    spares = [resource(f"a100-{number}", on=f"n{number}", used=NOW - 100 + number) for number in (1, 2, 3)]
+    view = world(*spares, inventories=[stage], policy=SPARES)
+    published = ObjectChanged(None, vendor_slice("GPU-3", on="n3"))
+    assert scale.wakes(view, SPARES, published) == ("n3", "n1", "n2")
+    assert scale.wakes(view, policy(), published) == ("n3",)
+
+
 def test_a_resource_of_no_model_or_no_fabric_wakes_no_spares() -> None:
     elsewhere = resource(on="n9")
     unknown = resource("b200-1", model="B200")
