@@ -448,7 +448,7 @@ def lease(at: float) -> Object:
         # Whoever wants a device hears that it comes back, though the claim it is for was not heard of yet.
         (ObjectChanged(b.resource("a100-1", on="n2", request=""), None), {"scalers", "short", "unseen"}),
         (ObjectChanged(None, b.node("n5")), {"running", "short", "unseen"}),
-        (ObjectChanged(None, b.node("n1")), {"scalers", "short", "unseen"}),
+        (ObjectChanged(None, b.node("n1")), {"scalers", "short", "unseen", "running", "other"}),
         (ObjectChanged(b.node("n5"), None), {"running"}),
         (ObjectChanged(lease(b.NOW - 5), lease(b.NOW)), set()),
         (ObjectChanged(lease(b.NOW - 500), lease(b.NOW)), {"short", "unseen"}),
