@@ -12,6 +12,7 @@ from enum import StrEnum
 import msgspec
 
 from jackfield.core import evict, naming, room, surplus
+from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import MISSING, ORDER, ComposableResource, ResourceState
 from jackfield.model.fabric import FabricDevice
 from jackfield.model.meta import holds
@@ -85,8 +86,18 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[NodeName, ...]:
             return _nodes(view, one, policy)
         case ObjectChanged(old=None, new=Node() as node):
             return (node.name,)
+        case ObjectChanged(old=ResourceClaim()) | ObjectChanged(new=ResourceClaim()):
+            return tuple(dict.fromkeys((*_missed_by(view, delta.old), *_missed_by(view, delta.new))))
         case _:
             return ()
+
+
+def _missed_by(view: View, claim: object) -> Iterator[NodeName]:
+    """Yield where a device of a claim is missing, or was: that is told only of what somebody has."""
+    for result in claim.results if isinstance(claim, ResourceClaim) else ():
+        one = view.resource_of(result.id) or view.resource_behind(result.id)
+        if one is not None and (holds(one.status.conditions, MISSING) or view.missing_since(one) != NEVER):
+            yield one.node
 
 
 def drift(view: View, fabric: FabricName, policy: Policy, now: Seconds) -> tuple[Finding, ...]:
@@ -131,7 +142,8 @@ def _nodes(view: View, resource: ComposableResource, policy: Policy) -> tuple[No
 
 
 def _standing(resource: ComposableResource) -> tuple[object, ...]:
-    return resource.state, resource.uid, resource.status.cdi_device_id, resource.record is None
+    told = holds(resource.status.conditions, MISSING)  # by another replica, of what it was shown
+    return resource.state, resource.uid, resource.status.cdi_device_id, resource.record is None, told
 
 
 # --- attached but unknown

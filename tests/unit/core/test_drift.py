@@ -378,6 +378,24 @@ def test_what_comes_goes_or_changes_wakes_the_nodes_that_it_is_about() -> None:
     ) == [(N2,), (NODE,), (), (NODE, N2), (NODE, N2), (NODE, N2), (), (NODE, N2), (NODE,), ()]
 
 
+MISSED = asked(physical="9", conditions=(Condition(MISSING, "True"),))
+
+
+def test_what_another_replica_says_of_a_device_is_compared_with_what_is_shown_here() -> None:
+    view = world(inventories=[STAGE])
+    assert woken(view, ObjectChanged(asked(physical="9"), MISSED)) == [(NODE,)]
+    assert woken(view, ObjectChanged(MISSED, asked(physical="9"))) == [(NODE,)]
+
+
+@pytest.mark.parametrize(("there", "nodes"), [(MISSED, (NODE,)), (asked(physical="9"), ())])
+def test_a_claim_that_is_given_a_missing_device_wakes_where_that_is_told(
+    there: ComposableResource, nodes: tuple[NodeName, ...]
+) -> None:
+    view = world(there, inventories=[STAGE])
+    given, left = claim("a", devices=["a100-1", "a100-2"]), claim("a", devices=[])
+    assert woken(view, ObjectChanged(None, given), ObjectChanged(given, left)) == [nodes, nodes]
+
+
 # --- whatever a manager shows
 
 
