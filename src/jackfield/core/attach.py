@@ -84,10 +84,8 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[str, ...]:
 
 def _resources(view: View, one: object) -> tuple[str, ...]:
     match one:
-        case ComposableResource(state=ResourceState.DETACHING | ResourceState.DELETING):
-            return (one.metadata.name, *room.waiting(view, one.node))  # what leaves makes room
         case ComposableResource():
-            return (one.metadata.name,)
+            return (one.metadata.name, *room.awaiting(view, one))
         case ResourceClaim():
             found = (view.resource_of(result.id) for result in one.results)
             concerned = (*found, *view.resources_recording(one.key), *_leaving(view, one))

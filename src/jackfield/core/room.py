@@ -14,7 +14,7 @@ from jackfield.model.meta import condition
 from jackfield.model.names import LONG_AGO, DeviceID, FabricName, ModelName, NodeName, Seconds, seconds
 from jackfield.model.node import HEARTBEATS, OPT_OUT, Node
 from jackfield.model.plan import LabelNode, Phase, Plan
-from jackfield.model.policy import READY, DeviceModel, Policy
+from jackfield.model.policy import DRIVER, READY, DeviceModel, Policy
 from jackfield.model.slice import ResourceSlice
 from jackfield.model.view import Delta, Failure, InventoryChanged, ObjectChanged, View
 
@@ -214,6 +214,17 @@ def waiting(view: View, node: NodeName, state: ResourceState = ResourceState.ATT
         for one in view.resources_on(node)
         if one.state is state and not one.status.cdi_device_id
     )
+
+
+def awaiting(view: View, resource: ComposableResource) -> tuple[str, ...]:
+    """Return who on its node may wait for what becomes of a resource: for its room, or to know whose a device is.
+
+    What an order brought that was given up unanswered may be any device that a vendor's driver shows and that is in
+    nobody's books.
+    """
+    beside = waiting(view, resource.node) if resource.state in _LEAVING else ()
+    vendors = resource.device is not None and resource.device.driver != DRIVER
+    return (*beside, *(waiting(view, resource.node, ResourceState.DETACHING) if vendors else ()))
 
 
 def drivers_names(view: View, resource: ComposableResource) -> tuple[DeviceID, ...]:

@@ -271,6 +271,18 @@ def test_a_change_wakes_the_resources_it_is_about(delta: Delta, woken: tuple[str
     assert attach.wakes(b.world(*HERE), POLICY, delta) == tuple(f"{one}.rack-a" for one in woken)
 
 
+def test_whose_a_vendors_device_is_concerns_who_gave_up_an_order_that_was_not_answered() -> None:
+    """It may be what that order brought, until it is in somebody's books."""
+    vendors = "gpu.example.com/a100-fabricrack-a/a100-{}"
+    given_up = b.resource(b.device(vendors.format(8)), on="n2", state=ResourceState.DETACHING, physical="")
+    there = b.world(*HERE, given_up)
+    noted = ObjectChanged(None, b.resource(b.device(vendors.format(9)), on="n2", uuid="GPU-9"))
+    assert attach.wakes(there, POLICY, noted) == ("a100-9.rack-a", "a100-8.rack-a")
+    assert attach.wakes(there, POLICY, ObjectChanged(None, b.resource("a100-9", on="n2"))) == (
+        "a100-9.rack-a",
+    )
+
+
 def test_what_is_on_no_node_wakes_nobody() -> None:
     there = b.world(*HERE, b.resource("a100-9", on=""))
     for nowhere in (b.vendor_slice("", on=""), b.pod("p")):
