@@ -380,6 +380,8 @@ class Runner:
         A change that should have woken a key and did not. What was done and not heard of yet is among it.
         """
         policy, now = self.store.policy, self._world.clock.now()
+        if policy.observe_only:
+            return
         keys = {
             (controller.name, key): controller
             for delta in self.everything()

@@ -348,8 +348,10 @@ def _bears(view: View, policy: Policy, device: DeviceID, delta: ObjectChanged) -
     model, fabric = naming.model_of(device, policy), naming.fabric_of(device, policy)
     scarce = model is None or fabric is None or view.free(fabric, model.cdi_model_name) == 0
     match delta:
-        case ObjectChanged(old=ComposabilityRequest() as old, new=ComposabilityRequest() as new):
-            return scarce and old.scalers != new.scalers
+        case ObjectChanged(
+            old=ComposabilityRequest() as old, new=new
+        ):  # what its end ends is over in a moment
+            return scarce and isinstance(new, ComposabilityRequest) and old.scalers != new.scalers
         case _ if scarce:
             return True
         case ObjectChanged(old=ComposableResource() as old, new=ComposableResource() as new):

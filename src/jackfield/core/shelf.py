@@ -131,7 +131,7 @@ def _may_move(view: View, resource: ComposableResource, model: DeviceModel) -> b
     if fabric is None or view.free(fabric, model.cdi_model_name) > 0:
         return False
     request = view.request(resource.request)
-    if request is None or not request.scalers or resource.state is not ResourceState.ONLINE:
+    if resource.state is not ResourceState.ONLINE or (request is not None and not request.scalers):
         return False
     held = any(view.claims_holding(name) for name in room.names_of(view, resource))
     return not held and not resource.holder and resource.record is None

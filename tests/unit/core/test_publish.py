@@ -83,7 +83,7 @@ def offers(*objects: Object, stage: Inventory = ONE, chosen: Policy = policy(), 
         ((resource(deleted=NOW),), ONE, policy(), Closed("on its way back to the pool")),
         ((resource(), WANTED), TAKEN, policy(), Open()),
         ((resource(), WANTED), inventory(attached={"1": "n1"}), policy(), Pinned(NODE)),
-        ((resource(),), TAKEN, policy(), Pinned(NODE)),
+        ((resource(),), TAKEN, policy(), Open()),
         ((resource(request="by-hand"), request(1)), TAKEN, policy(), Pinned(NODE)),
         ((resource(record=claim("a")), WANTED), TAKEN, policy(), Pinned(NODE)),
         ((resource(holder="uid-a"), WANTED), TAKEN, policy(), Pinned(NODE)),
@@ -151,7 +151,7 @@ def offers(*objects: Object, stage: Inventory = ONE, chosen: Policy = policy(), 
         "being deleted: closed",
         "idle and the last of its model: open",
         "idle while others are free: pinned",
-        "idle and nobody's: pinned",
+        "idle, and its request is gone: open until it goes as well",
         "idle and somebody else's: pinned",
         "recorded: pinned",
         "held: pinned",
@@ -299,7 +299,7 @@ def test_an_entry_that_failed_on_a_node_is_open_to_the_others() -> None:
 def test_a_pinned_entry_names_its_node_and_says_whether_it_is_attached(
     state: ResourceState, *, attached: bool
 ) -> None:
-    pinned = entry(resource(state=state))
+    pinned = entry(resource(state=state, holder="u"))
     assert (pinned.node_name, pinned.node_selector) == ("n1", None)
     assert pinned.attributes["attached"] == DeviceAttribute(bool_=attached)
     assert pinned.binding_conditions == (READY,)
@@ -403,7 +403,9 @@ def test_many_changes_are_told_in_a_few_words() -> None:
     (put,) = publish.decide(view, FIRST, policy(), NOW).actions
     assert put.because == "a100-1, a100-2, a100-3 changed"
     for number in (4, 5):
-        view.put(resource(f"a100-{number}"))
+        view.put(resource(f"a100-{number}", holder="u"))
+    for number in (1, 2, 3):
+        view.put(resource(f"a100-{number}", holder="u", version="9"))
     (put,) = publish.decide(view, FIRST, policy(), NOW).actions
     assert put.because == "a100-1, a100-2, a100-3 and 2 more changed"
 

@@ -353,14 +353,12 @@ def test_a_device_that_has_vanished_leaves_its_pool_when_nobody_has_it_any_more(
         ObjectChanged(None, claim("a")),
         ObjectChanged(claim("a"), None),
         ObjectChanged(resource(), resource(record=claim("a"))),
-        ObjectChanged(request({"a100-1": "a"}), None),
         ObjectChanged(request({"a100-1": "a"}), request(1, name="jackfield-a100-n1")),
     ],
     ids=[
         "a new claim",
         "a claim that is gone",
         "a resource that was recorded",
-        "its request is gone: it moves no more",
         "its request is somebody else's now",
     ],
 )
