@@ -4,12 +4,9 @@ from contextlib import closing
 
 import pytest
 
-from jackfield.controllers import app
 from jackfield.controllers.recorders import Recorders
-from jackfield.controllers.runner import Controller, Runner
 from jackfield.model.names import Seconds
-from jackfield.model.policy import Policy
-from jackfield.model.view import Delta, View
+from jackfield.model.policy import DRIVER
 from jackfield.sim.audit.overlooked import LOOK_SECONDS, Overlooked
 from jackfield.sim.chance import Chance
 from jackfield.sim.clock import running
@@ -19,49 +16,32 @@ from jackfield.sim.spec import Batch, FabricSpec
 from jackfield.sim.world import SimWorld
 from jackfield.testing import builders as b
 
-
-def nobody(view: View, policy: Policy, delta: Delta) -> tuple[()]:
-    """Wake nobody, whatever has changed."""
-    del view, policy, delta
-    return ()
+FABRIC = FabricSpec(b.FABRIC, batches=(Batch(b.MODEL, 2),))
+STAGE = Setting(nodes=(Nodes("n", 1, fabric=b.FABRIC),), fabrics=(FABRIC,), policy=b.policy())
+WHAT = "nobody looks, though the pool changed: a100-0000, a100-0001 joined"
 
 
-class Asleep(Runner):
-    """Hears of nothing by which its publisher would be woken."""
-
-    def hear(self, deltas: tuple[Delta, ...]) -> None:
-        awake = self._controllers
-        self._controllers = tuple(
-            Controller(one.name, one.decide, nobody, one.fabric) if one.name == "publish" else one
-            for one in awake
-        )
-        super().hear(deltas)
-        self._controllers = awake
-
-
-@pytest.mark.parametrize("runner", [Runner, Asleep])
-def test_what_nobody_was_woken_for_is_missed_at_the_second_look(
-    runner: type[Runner], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("jackfield.sim.replica.Runner", runner)
-
+@pytest.mark.parametrize("told", [True, False], ids=["its controllers are told", "nobody is told"])
+def test_what_nobody_was_woken_for_is_missed_at_the_second_look(*, told: bool) -> None:
     async def scenario() -> None:
-        fabric = FabricSpec(b.FABRIC, batches=(Batch(b.MODEL, 2),))
-        stage = Setting(nodes=(Nodes("n", 1, fabric=b.FABRIC),), fabrics=(fabric,), policy=b.policy())
-        world = SimWorld(stage, running(), Chance(1), Recorders())
+        world = SimWorld(STAGE, running(), Chance(1), Recorders())
         async with world:
             await world.clock.sleep(Seconds(30.0))
+            (replica,) = world.replicas
+            (listed,) = replica.store.slices(DRIVER, b.FABRIC)
+            lost = replica.store.remove(listed)
+            if told:
+                replica.runner.hear(lost)
+                await world.clock.sleep(Seconds(1.0))
             overlooked = Overlooked(world)
             assert list(overlooked.look(world.clock.now())) == [], "it may have been done a moment ago"
             await world.clock.sleep(Seconds(10.0))
-            found = [words for _, words in overlooked.look(world.clock.now())]
-            if runner is Runner:
-                assert found == []
-            else:
-                assert found
-                assert all("nobody looks, though the pool changed" in words for words in found)
-            assert LOOK_SECONDS > 10.0, "else it is looked at every time"
+            found = [
+                words.partition(": ")[2].partition(": ")[2] for _, words in overlooked.look(world.clock.now())
+            ]
+            assert found == ([] if told else [WHAT])
+            later = Seconds(world.clock.now() + LOOK_SECONDS / 2)
+            assert list(overlooked.look(later)) == [], "it is told once, and not looked for all the time"
 
     with closing(VirtualLoop()) as loop:
         loop.run_until_complete(scenario())
-    assert any(one.name == "publish" for one in app.ALL)
