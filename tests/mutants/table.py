@@ -271,8 +271,8 @@ MUTANTS = (
     Mutant(
         "foreign-resized",
         "core/scale.py",
-        "    if settled or (current is not None and (current.deleting or not current.scalers)):\n",
-        "    if settled or (current is not None and current.deleting):\n",
+        "    if current is not None and (current.deleting or not current.scalers):\n",
+        "    if current is not None and current.deleting:\n",
         "a request that somebody else wrote is resized",
     ),
     # --- slices, policy, and what nobody would notice at once
