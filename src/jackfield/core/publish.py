@@ -122,8 +122,8 @@ def _forgiven_at(
 ) -> Seconds:
     """When to look again: blame that runs out makes no event."""
     devices = (DeviceID(key.driver, key.pool, entry.name) for entry in entries)
-    failures = (one for device in devices for one in recent_failures(view, device, policy, now))
-    return min((Seconds(one.at + policy.blame_seconds) for one in failures), default=NEVER)
+    recent = (one for device in devices for one in recent_failures(view, device, policy, now))
+    return min((Seconds(one.at + policy.blame_seconds) for one in recent), default=NEVER)
 
 
 # --- a pool as a whole
@@ -348,9 +348,8 @@ def _bears(view: View, policy: Policy, device: DeviceID, delta: ObjectChanged) -
     model, fabric = naming.model_of(device, policy), naming.fabric_of(device, policy)
     scarce = model is None or fabric is None or view.free(fabric, model.cdi_model_name) == 0
     match delta:
-        case ObjectChanged(
-            old=ComposabilityRequest() as old, new=new
-        ):  # what its end ends is over in a moment
+        case ObjectChanged(old=ComposabilityRequest() as old, new=new):
+            # What ends with a request is closed in a moment by its own end.
             return scarce and isinstance(new, ComposabilityRequest) and old.scalers != new.scalers
         case _ if scarce:
             return True

@@ -86,12 +86,10 @@ class Shelf:
         if physical is not None and not physical.healthy:
             return Closed("its manager calls it unhealthy")  # whoever has it keeps it
         if _may_move(self.view, resource, model):
-            assert resource.device is not None
             # What could not be attached elsewhere now is not offered there either: it would be moved for nothing.
             everywhere = self._offer_to_all(resource.device, model, fabric)
             return everywhere if isinstance(everywhere, Open) else Pinned(resource.node)
         # A claim keeps it from others until its pod has run; by then it must be pinned.
-        assert resource.device is not None
         on_its_way = self.view.claims_holding(resource.device) and not resource.holder
         return AsItIs() if on_its_way else Pinned(resource.node)
 

@@ -19,7 +19,7 @@ from jackfield.model.pod import Pod
 from jackfield.model.policy import DRIVER
 from jackfield.ports import EVERYTHING, Change, Changed, Deleted, Merge, Selection, Synced
 from jackfield.sim.clock import running
-from unit.cluster.kubelets import N, kubelets, scene
+from unit.cluster.kubelets import Driver, N, kubelets, scene
 from unit.cluster.small_cluster import Stage, node, play, pod
 
 T = TypeVar("T", bound=Object)
@@ -61,6 +61,15 @@ class Late(Apart):
         await asyncio.Event().wait()
 
 
+async def killed_after(seconds: float, stage: Stage, driver: Driver) -> Checkpoint:
+    """Let a kubelet live for so long; return what it left on the disk."""
+    checkpoint = Checkpoint()
+    kubelets(stage, {DRIVER: driver}, checkpoint=checkpoint)
+    await stage.wait(seconds)
+    stage.tasks.pop().cancel()
+    return checkpoint
+
+
 def test_a_pod_bound_no_more_is_stopped_and_runs_anew_when_it_is_bound_again() -> None:
     async def story(stage: Stage) -> None:
         driver = await scene(stage, pod("p", "c"))
@@ -97,10 +106,7 @@ def test_a_restarted_kubelet_neither_prepares_again_nor_starts_the_run_anew() ->
 def test_a_pod_that_is_gone_before_a_restarted_kubelet_has_begun_with_it_is_unprepared() -> None:
     async def story(stage: Stage) -> None:
         driver = await scene(stage, pod("p", "c"))
-        checkpoint = Checkpoint()
-        kubelets(stage, {DRIVER: driver}, checkpoint=checkpoint)
-        await stage.wait(5)
-        stage.tasks.pop().cancel()
+        checkpoint = await killed_after(5, stage, driver)
         client = stage.cluster.client("kubelet", Late)
         stage.start(Kubelets(client, stage.clock, lambda _: {DRIVER: driver}, checkpoint=checkpoint).run())
         await stage.wait(30)
@@ -114,10 +120,7 @@ def test_a_restarted_kubelet_lets_a_pod_run_on_whose_claim_was_taken_back() -> N
 
     async def story(stage: Stage) -> None:
         driver = await scene(stage, pod("p", "c", run_seconds="60"))
-        checkpoint = Checkpoint()
-        kubelets(stage, {DRIVER: driver}, checkpoint=checkpoint)
-        await stage.wait(30)
-        stage.tasks.pop().cancel()
+        checkpoint = await killed_after(30, stage, driver)
         nothing = {"status": {"allocation": None, "reservedFor": None}}
         await stage.cluster.write(
             Merge(ResourceClaim, Key("default", "c"), Version(""), nothing, status=True)
@@ -133,10 +136,7 @@ def test_a_restarted_kubelet_lets_a_pod_run_on_whose_claim_was_taken_back() -> N
 def test_a_restarted_kubelet_leaves_the_claims_of_a_node_alone_that_is_not_there() -> None:
     async def story(stage: Stage) -> None:
         driver = await scene(stage, pod("p", "c"))
-        checkpoint = Checkpoint()
-        kubelets(stage, {DRIVER: driver}, checkpoint=checkpoint)
-        await stage.wait(5)
-        stage.tasks.pop().cancel()
+        checkpoint = await killed_after(5, stage, driver)
         await stage.wait(1)
         await stage.cluster.delete(Node, named(N), Version(""))
         kubelets(stage, {DRIVER: driver}, checkpoint=checkpoint)
@@ -152,10 +152,7 @@ def test_a_restarted_kubelet_leaves_the_claims_of_a_node_alone_that_is_not_there
 def test_a_restarted_kubelet_unprepares_what_pods_left_that_went_meanwhile() -> None:
     async def story(stage: Stage) -> None:
         driver = await scene(stage, pod("p", "c"))
-        checkpoint = Checkpoint()
-        kubelets(stage, {DRIVER: driver}, checkpoint=checkpoint)
-        await stage.wait(5)
-        stage.tasks.pop().cancel()
+        checkpoint = await killed_after(5, stage, driver)
         await stage.wait(1)
         await stage.cluster.delete(Pod, Key("default", "p"), Version(""), grace_seconds=0)
         kubelets(stage, {DRIVER: driver}, checkpoint=checkpoint)
