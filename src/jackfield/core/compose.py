@@ -6,7 +6,7 @@ Must not know how a resource gets its device.
 
 import msgspec
 
-from jackfield.core import cause, naming, placement, room
+from jackfield.core import cause, demand, keep, naming, placement, room
 from jackfield.model.claim import ResourceClaim
 from jackfield.model.composition import (
     DEVICE,
@@ -165,18 +165,31 @@ def _named(view: View, request: ComposabilityRequest, policy: Policy, now: Secon
     # One that was found and put into the books a moment ago is not in the wish yet.
     begun = (one for one in children if not one.deleting and one.state is not ResourceState.NEW)
     unwanted = tuple(one for one in begun if one.device not in wanted)
-    # Given to a claim since the wish was written: it is about to be wanted again, and no deletion is taken back.
-    used = tuple(one for one in unwanted if one.stands and room.busy(view, one))
-    gone = tuple(one for one in unwanted if one not in used)
+    # The wish may be older than what came since, and no deletion is taken back.
+    kept = _kept(view, request, policy, now) if unwanted else ()
+    staying = tuple(one for one in unwanted if one.stands and (one.device in kept or room.busy(view, one)))
+    gone = tuple(one for one in unwanted if one not in staying)
     moving = [device.device for device in wanted if _elsewhere(view, device, node)]
     errors = [f"{', '.join(moving)} to come back from another node"] if moving else []
     errors += [f"node {node}, which is gone, to come back"] if absent and view.node(node) is None else []
     errors += [f"the pods that {', '.join(taken)} was taken from by force to end"] if taken else []
     waiting = [f"{', '.join(strays)}, attached and in nobody's books, to be put there"] if strays else []
-    names = ", ".join(one.metadata.name for one in used)
-    waiting += [f"{names}, which is in use, to be wanted again"] if used else []
+    names = ", ".join(one.metadata.name for one in staying)
+    waiting += [f"{names}, which the node is to keep, to be wanted again"] if staying else []
     again_at = Seconds(now + policy.poll_seconds) if waiting else NEVER
     return Composition(create, gone, "; ".join(errors), again_at, "; ".join(waiting))
+
+
+def _kept(view: View, request: ComposabilityRequest, policy: Policy, now: Seconds) -> tuple[DeviceID, ...]:
+    """Return what the node should have by now: a wish that was written late is about to be written anew.
+
+    A device that was lent since, or has only just fallen idle, would be lost to a wish of the past.
+    """
+    node, model = request.spec.resource.target_node, policy.model(request.spec.resource.model)
+    if model is None:
+        return ()
+    site = keep.Site(view, node, policy, now, demand.on_node(view, node, policy, now))
+    return tuple(one.device for one in keep.devices(site, model).wanted)
 
 
 def _astray(view: View, device: DeviceID) -> bool:

@@ -52,6 +52,7 @@ POLICY = b.policy()
 OURS = "jackfield-a100-n1"
 KEPT = (FINALIZER,)
 STAGE: tuple[Object, ...] = (b.node(), b.heartbeat())
+LONG_IDLE = b.NOW - POLICY.hold_seconds
 FOUR = b.inventory(models={"A100": 4})
 
 
@@ -111,7 +112,7 @@ NAMED = {
     "all there and not online": Row((named("a100-1"), b.resource("a100-1", state=ResourceState.ATTACHING))),
     "online and on its way out": Row((named("a100-1"), b.resource("a100-1", deleted=b.NOW))),
     "what is not wanted any more goes": Row(
-        (named("a100-1"), b.resource("a100-1"), b.resource("a100-2")), (delete(2),)
+        (named("a100-1"), b.resource("a100-1"), b.resource("a100-2", used=LONG_IDLE)), (delete(2),)
     ),
     "nothing is created for a node that is gone": Row(
         (b.request({"a100-1": "c"}, on="gone", name="jackfield-a100-n1"),),
@@ -213,7 +214,12 @@ def test_what_an_unknown_order_has_gets_no_second_one(row: str) -> None:
 
 HELD = b.claim("since", devices=("a100-2",))
 USED = {
-    "nobody has it": ((b.resource("a100-2"),), (delete(2),)),
+    "nobody has had it for long": ((b.resource("a100-2", used=LONG_IDLE),), (delete(2),)),
+    "it fell idle a moment ago": ((b.resource("a100-2", used=b.NOW - 1),), ()),
+    "it fell idle a moment ago, and leaves already": (
+        (b.resource("a100-2", state=ResourceState.DETACHING, used=b.NOW - 1),),
+        (delete(2),),
+    ),
     "a claim was given it": ((b.resource("a100-2"), HELD), ()),
     "a claim was given it by its driver's name": (
         (
@@ -226,8 +232,12 @@ USED = {
     "a claim is recorded on it": ((b.resource("a100-2", record=HELD),), ()),
     "a pod has it": ((b.resource("a100-2", holder="uid"),), ()),
     "a claim on another node was given it": (
-        (b.resource("a100-2"), b.claim("since", devices=("a100-2",), on="n2")),
+        (b.resource("a100-2"), b.claim("since", devices=("a100-2",), on="n2", ready=True)),
         (delete(2),),
+    ),
+    "a claim on another node was given it and is turned down there": (
+        (b.resource("a100-2"), b.claim("since", devices=("a100-2",), on="n2")),
+        (),
     ),
     "it leaves already, whoever was given it": (
         (b.resource("a100-2", state=ResourceState.DETACHING), HELD),
@@ -237,11 +247,11 @@ USED = {
 
 
 @pytest.mark.parametrize("row", USED)
-def test_what_is_in_use_stays_though_the_wish_does_not_name_it_yet(row: str) -> None:
+def test_what_a_node_is_to_keep_stays_though_the_wish_does_not_name_it_yet(row: str) -> None:
     there, done = USED[row]
     plan = compose.decide(b.world(*STAGE, named("a100-1"), b.resource("a100-1"), *there), OURS, POLICY, b.NOW)
     assert steps(plan) == done
-    assert ("a100-2.rack-a, which is in use, to be wanted again" in words(plan)) == (not done)
+    assert ("a100-2.rack-a, which the node is to keep, to be wanted again" in words(plan)) == (not done)
     assert plan.again_at == (NEVER if done else b.NOW + POLICY.poll_seconds)
 
 
