@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import msgspec
@@ -37,6 +38,18 @@ def told(seed: int, hash_seed: int) -> str:
 
 def test_a_seed_tells_the_same_lines_under_every_hash_seed() -> None:
     assert told(5, 1) == told(5, 2)
+
+
+def test_nobody_goes_on_when_whoever_began_is_killed() -> None:
+    words = [sys.executable, "-m", "jackfield", "torture", "--seeds", "1000", "--workers", "2"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as begun:
+        workers = Path(f"/proc/{begun.pid}/task/{begun.pid}/children")
+        give_up_at = time.monotonic() + 60
+        while len(workers.read_text().split()) < 2:
+            assert time.monotonic() < give_up_at, "no workers were started"
+            time.sleep(0.1)  # noqa: TID251 - another process is waited for
+        begun.kill()
+        begun.communicate(timeout=60)  # as long as a worker lives, somebody can still write here
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -3,10 +3,13 @@
 Knows how seeds are shared among processes and what is printed. Must not know what goes wrong in an ordeal.
 """
 
+import multiprocessing
+import multiprocessing.connection
 import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -164,7 +167,7 @@ def _verdicts(given: Given, options: Options, workers: int) -> Iterator[Verdict]
     if workers == 1:
         yield from (live(seed, given) for seed in seeds)
         return
-    with ProcessPoolExecutor(workers) as pool:
+    with ProcessPoolExecutor(workers, initializer=_end_with_parent) as pool:
         futures: dict[int, Future[Verdict]] = {}
         left = iter(seeds)
         try:
@@ -176,6 +179,17 @@ def _verdicts(given: Given, options: Options, workers: int) -> Iterator[Verdict]
         finally:
             for future in futures.values():
                 future.cancel()
+
+
+def _end_with_parent() -> None:
+    """End this worker when whoever started it is gone, however he went: nobody would take what it finds."""
+    parent = multiprocessing.parent_process()
+
+    def outlive() -> None:
+        multiprocessing.connection.wait([parent.sentinel] if parent is not None else [])
+        os._exit(output.FAILED)
+
+    threading.Thread(target=outlive, daemon=True).start()
 
 
 def live(seed: int, given: Given) -> Verdict:
