@@ -13,6 +13,7 @@ import msgspec
 
 from jackfield.controllers.act import act
 from jackfield.controllers.dirty import Dirty
+from jackfield.controllers.ending import is_ending
 from jackfield.controllers.events import Teller
 from jackfield.controllers.findings import Findings
 from jackfield.controllers.lead import Alone, Lead
@@ -119,9 +120,12 @@ class Runner:
         while True:
             rewound = ""
             try:
-                await self._live(kinds)
+                # A task of its own: a group that ends with errors does not tell that it was cancelled as well.
+                await asyncio.get_running_loop().create_task(self._live(kinds))
             except* Rewound as errors:
                 rewound = str(errors.exceptions[0])
+            if is_ending():
+                raise asyncio.CancelledError
             if not rewound:
                 return
             # Versions have lost their meaning: nothing that is remembered can be compared with what is told now.

@@ -18,6 +18,7 @@ from jackfield.cluster.nodes.machines import Machines, MachineSettings
 from jackfield.cluster.nodes.prepared import Checkpoint
 from jackfield.cluster.nodes.prepared import Plugin as KubeletPlugin
 from jackfield.controllers import app
+from jackfield.controllers.ending import is_ending
 from jackfield.controllers.plugin import TIDY_SECONDS, Plugin
 from jackfield.controllers.runner import Recorder, Runner
 from jackfield.controllers.store import Store
@@ -375,8 +376,7 @@ class NodePlugin:
         try:
             return await call(claim, uid)
         except asyncio.CancelledError:
-            caller = asyncio.current_task()
-            if caller is not None and caller.cancelling():
+            if is_ending():
                 raise
             return "the plugin went away"
 

@@ -11,6 +11,7 @@ import msgspec
 from jackfield.cluster.api import Client
 from jackfield.controllers import app
 from jackfield.controllers.clocks import EvenClock, keep_up
+from jackfield.controllers.ending import is_ending
 from jackfield.controllers.lead import Identity, Leases
 from jackfield.controllers.runner import ALONE, Recorder, Runner
 from jackfield.controllers.store import Store
@@ -73,16 +74,21 @@ class Replica:
             await self.runner.run(app.KINDS)
             return
         try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self.leases.run(self.runner.look_again))
-                group.create_task(self.runner.run(app.KINDS))
-                group.create_task(keep_up(self._wall, self._clock))
+            await asyncio.get_running_loop().create_task(self._live(self.leases))
         except* Refused:
             # A late write of its own former life looks like another process of its name; or its clock was set.
             self.kill()
+        if is_ending():
+            raise asyncio.CancelledError
         if self.dead:
             await self._steady.sleep(RESTART_SECONDS)
             self.ended()
+
+    async def _live(self, leases: Leases) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(leases.run(self.runner.look_again))
+            group.create_task(self.runner.run(app.KINDS))
+            group.create_task(keep_up(self._wall, self._clock))
 
     def kill(self) -> None:
         """Die where it stands: its hands are taken away first, so that nothing tidies up."""

@@ -16,6 +16,7 @@ import msgspec
 from jackfield.cluster.api import Client
 from jackfield.cluster.errors import ApiError
 from jackfield.cluster.history import EventType
+from jackfield.controllers.ending import is_ending
 from jackfield.model.meta import Object
 from jackfield.model.names import LONG_AGO, Key, Seconds, Uid, Version
 from jackfield.ports import (
@@ -208,8 +209,7 @@ class RoughClient(Client):
                         break
                     yield change
             except asyncio.CancelledError:
-                task = asyncio.current_task()
-                if drops == self._drops or (task is not None and task.cancelling()):
+                if drops == self._drops or is_ending():
                     raise
             finally:
                 await follow.aclose()

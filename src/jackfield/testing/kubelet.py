@@ -23,6 +23,7 @@ import msgspec
 from google.protobuf.message import Message
 
 from jackfield._proto import dra_pb2, health_pb2, registration_pb2
+from jackfield.controllers.ending import is_ending
 
 PLUGIN_SERVICES: Final = ("v1.DRAPlugin", "v1beta1.DRAPlugin")
 """What a kubelet of 1.34 and later asks. One of 1.33 knows only the second."""
@@ -193,8 +194,7 @@ class Kubelet:
         except grpc.aio.AioRpcError as error:
             raise KubeletError(f"{method} failed: {error.code().name}: {error.details()}") from error
         except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
+            if is_ending():
                 raise
             raise KubeletError(f"{method} failed: CANCELLED: the plugin was let go meanwhile") from error
 

@@ -14,6 +14,7 @@ from jackfield.model.meta import Object
 from jackfield.model.names import NodeName, Seconds, Version
 from jackfield.model.node import Node
 from jackfield.model.plan import Plan
+from jackfield.model.pod import Pod
 from jackfield.ports import EVERYTHING, Change, Changed, Cluster, Retry, Rewound, Selection, Synced, World
 from jackfield.sim import loop
 from jackfield.sim.clock import running
@@ -96,3 +97,44 @@ def test_whoever_leads_is_told_that_time_went_back() -> None:
     assert leads.doubts == 0
     versions(lambda: Rewound("from 100 to 50"), leads)
     assert leads.doubts == 1
+
+
+class Lingering:
+    """A cluster of which one watch hears once that time went back, and another takes its time to end."""
+
+    def __init__(self, other: Cluster) -> None:
+        self.read, self.create, self.write, self.delete = other.read, other.create, other.write, other.delete
+        self._rewinds = 1
+
+    async def watch(
+        self, kind: type[Object], selection: Selection = EVERYTHING
+    ) -> AsyncGenerator[Change, None]:
+        del selection
+        yield Synced(kind, frozenset())
+        if kind is Node and self._rewinds:
+            self._rewinds -= 1
+            await running().sleep(Seconds(1.0))
+            raise Rewound("from 100 to 50")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await running().sleep(Seconds(5.0))
+
+
+def test_who_is_to_end_while_time_goes_back_ends() -> None:
+    async def scene() -> None:
+        bench = Bench()
+        idle = Controller("idle", lambda *_: Plan(), lambda *_: (), lead.of_none)
+        runner = Runner(
+            World(Lingering(bench.client), bench.clock), Store(b.policy()), (idle,), Heard(), ALONE
+        )
+        task = asyncio.get_running_loop().create_task(runner.run({Node: EVERYTHING, Pod: EVERYTHING}))
+        await bench.wait(3)
+        task.cancel()
+        await bench.wait(30)
+        ended = task.cancelled()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert ended
+
+    loop.run(scene())

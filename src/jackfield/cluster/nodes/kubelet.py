@@ -17,6 +17,7 @@ from jackfield.cluster.nodes import containers
 from jackfield.cluster.nodes.prepared import Checkpoint, Plugins, Preparer
 from jackfield.cluster.recorder import WARNING, Recorder
 from jackfield.codec.encoding import encoded
+from jackfield.controllers.ending import is_ending
 from jackfield.model.meta import Object
 from jackfield.model.names import NEVER, Key, NodeName, Seconds, Uid, Version, rfc3339, seconds
 from jackfield.model.node import Node
@@ -318,8 +319,7 @@ class Kubelets:
         try:
             await worker.nap
         except asyncio.CancelledError:
-            ourselves = asyncio.current_task()
-            if ourselves is not None and ourselves.cancelling():
+            if is_ending():
                 raise
         finally:
             worker.nap = None

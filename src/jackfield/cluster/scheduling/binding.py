@@ -20,6 +20,7 @@ from jackfield.cluster.scheduling.filters import PodInfo
 from jackfield.cluster.scheduling.placement import Placed
 from jackfield.cluster.scheduling.scheduler_cache import SchedulerCache
 from jackfield.codec.encoding import encoded
+from jackfield.controllers.ending import is_ending
 from jackfield.model.claim import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
 from jackfield.model.meta import Object
 from jackfield.model.names import Key, Seconds, Uid, Version, rfc3339
@@ -196,8 +197,7 @@ class Binder:
         try:
             await wait
         except asyncio.CancelledError:
-            ourselves = asyncio.current_task()
-            if ourselves is not None and ourselves.cancelling():
+            if is_ending():
                 raise
             raise BindingFailedError(PreBind.ERROR, "the pod was deleted while it waited") from None
         finally:

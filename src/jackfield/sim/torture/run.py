@@ -16,7 +16,7 @@ from jackfield.sim.audit import Audit, Summary, ViolationError
 from jackfield.sim.chance import Chance
 from jackfield.sim.clock import running
 from jackfield.sim.deeds import Deeds
-from jackfield.sim.loop import VirtualLoop
+from jackfield.sim.loop import SpinningError, StalledError, VirtualLoop
 from jackfield.sim.story import Line, Story
 from jackfield.sim.torture.draw import Ordeal
 from jackfield.sim.torture.watchdog import Watchdog
@@ -60,13 +60,19 @@ def suffer(ordeal: Ordeal, listener: Listener | None = None) -> Verdict:
         return ordeal_run.verdict()
     except BaseExceptionGroup as errors:
         return ordeal_run.verdict(f"crash {_first(errors)}")
+    except (StalledError, SpinningError) as error:
+        return ordeal_run.verdict(f"crash {_named(error)}")
     finally:
         gc.enable()
 
 
 def _first(errors: BaseExceptionGroup) -> str:
     inner = errors.exceptions[0]
-    return _first(inner) if isinstance(inner, BaseExceptionGroup) else f"{type(inner).__name__}: {inner}"
+    return _first(inner) if isinstance(inner, BaseExceptionGroup) else _named(inner)
+
+
+def _named(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 class _Run:
