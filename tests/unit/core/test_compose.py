@@ -255,6 +255,15 @@ def test_what_a_node_is_to_keep_stays_though_the_wish_does_not_name_it_yet(row: 
     assert plan.again_at == (NEVER if done else b.NOW + POLICY.poll_seconds)
 
 
+@pytest.mark.parametrize(("holder", "done"), [("", (delete(2),)), ("uid", ())])
+def test_of_a_model_that_has_left_the_policy_only_what_is_in_use_stays(
+    holder: str, done: tuple[str, ...]
+) -> None:
+    there = (b.resource("a100-1"), b.resource("a100-2", used=b.NOW - 1, holder=holder))
+    plan = compose.decide(b.world(*STAGE, named("a100-1"), *there), OURS, replace(POLICY, models=()), b.NOW)
+    assert steps(plan) == done
+
+
 def view(row: Row) -> Store:
     return b.world(*STAGE, *row.there, inventories=row.inventories)
 
