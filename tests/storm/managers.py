@@ -26,8 +26,9 @@ from jackfield.fabric_manager.faces.fsas import MACHINE_LABEL
 from jackfield.fabric_manager.faults import Fault
 from jackfield.fabric_manager.folder import Folder
 from jackfield.fabric_manager.store import Event
-from jackfield.model.fabric import Done, Progress
+from jackfield.model.fabric import Done, Inventory, Order, Progress
 from jackfield.model.names import FabricName, NodeName, OrderID, PhysicalID, Seconds
+from jackfield.ports import Retry
 
 START_SECONDS_MAX: Final = 60.0
 CALL_SECONDS_MAX: Final = 5.0
@@ -262,6 +263,28 @@ class Manager:
             answer = await response.read()
             response.raise_for_status()
             return answer
+
+
+class Bus:
+    """What stands on the machines as they themselves would see it: no fault of a protocol hides it, or makes it old."""
+
+    def __init__(self, manager: Manager) -> None:
+        self._manager = manager
+
+    async def inventory(self) -> Inventory:
+        """Return what is attached where."""
+        try:
+            return (await self._manager.state()).inventory
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise Retry(str(error)) from error
+
+    async def attach(self, order: Order) -> Progress:
+        """Refuse: who looks on orders nothing."""
+        raise AssertionError(order)
+
+    async def detach(self, order: Order) -> Progress:
+        """Refuse likewise."""
+        raise AssertionError(order)
 
 
 def _free_port() -> int:

@@ -24,7 +24,7 @@ from jackfield.sim.chance import Chance, Fixed
 from jackfield.sim.hardware import Hardware
 from jackfield.sim.host import HostSpec
 from jackfield.sim.setting import Nodes, Setting
-from storm.managers import MODELS, Manager, Plan, Process
+from storm.managers import MODELS, Bus, Manager, Plan, Process
 
 POLICY: Final = Policy(
     models=tuple(DeviceModel(number, ModelName(name), name.lower()) for number, name in enumerate(MODELS, 1)),
@@ -85,7 +85,7 @@ class Site:
                 for device, node in manager.plan.taken.items():
                     await manager.attach_by_hand(device, node)
             self._write_files()
-            await stack.enter_async_context(await self._nodes(stack))
+            await stack.enter_async_context(self._nodes())
             collector = asyncio.create_task(Collector(self._cluster.client("collector"), self.clock).run())
             stack.callback(collector.cancel)
             self.operator.start()
@@ -97,7 +97,7 @@ class Site:
     ) -> None:
         await self._stack.__aexit__(kind, error, trace)
 
-    async def _nodes(self, stack: AsyncExitStack) -> Hardware:
+    def _nodes(self) -> Hardware:
         nodes = tuple(
             Nodes(node, fabric=one.plan.name, slots=one.plan.slots)
             for one in self.managers
@@ -106,8 +106,7 @@ class Site:
         setting = Setting(nodes, policy=POLICY, host=HostSpec(Fixed(Seconds(0.05))), real_api=True)
         hardware = Hardware(setting, self.clock, Chance(1), Silent(), self._cluster.client)
         for manager in self.managers:
-            line = await stack.enter_async_context(manager.line())
-            hardware.mirror(manager.plan.name, line)
+            hardware.mirror(manager.plan.name, Bus(manager))
         return hardware
 
     def _write_files(self) -> None:

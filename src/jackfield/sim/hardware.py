@@ -288,6 +288,8 @@ class Hardware:
         pool.add_machine(Machine(node, nodes.slots))
         host = SimHost(node, self.clock, self._chance.branch(f"host/{node}"), self.setting.host)
         self.hosts[node] = host
+        if isinstance(pool, Mirror):
+            host.ask_bus = pool.look
         pool.listen(node, self.cables.moved)
         pool.listen(node, self._moved)
         host.listen(lambda: self._sensed(node, nodes.fabric))

@@ -4,7 +4,7 @@ Knows what the fabric plugs in and pulls out of this one node. Must not know cla
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
@@ -27,6 +27,11 @@ class HostSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whether a device only comes into sight when somebody asks the bus."""
     blind_to: tuple[PhysicalID, ...] = ()
     """Devices that never come into sight here: attached, but their driver does not start."""
+
+
+async def _is_known() -> bool:
+    """Know what is plugged in: one is told of every movement as it happens."""
+    return True
 
 
 class SimHost:
@@ -52,6 +57,8 @@ class SimHost:
         """Until when the driver of a device does not start."""
         self.booted_at = LONG_AGO
         """When it was last started anew."""
+        self.ask_bus: Callable[[], Awaitable[bool]] = _is_known
+        """Brings what is plugged in up to date, and says whether it could; whoever believes a manager asks him."""
         self.clinging_until = LONG_AGO
         """Until then somebody has every device open."""
         self._coming: dict[PhysicalID, asyncio.Task[None]] = {}
@@ -166,6 +173,8 @@ class SimHost:
 
     async def rescan(self) -> None:
         """Ask the bus: whatever has a link comes into sight."""
+        if not await self.ask_bus():
+            return
         new = [device for device in self._linked if device not in self._seen]
         for device in new:
             self._see(device)

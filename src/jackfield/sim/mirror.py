@@ -4,10 +4,11 @@ Knows the inventory, which it reads again and again, and tells of every device t
 order anything. Where a real node would see the device on its bus, a simulated one believes the manager.
 """
 
+import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from jackfield.model.fabric import FabricDevice, Machine
+from jackfield.model.fabric import FabricDevice, Inventory, Machine
 from jackfield.model.names import NodeName, PhysicalID, Seconds
 from jackfield.ports import Clock, Fabric, PortError
 from jackfield.sim.pool import Listener, Movement
@@ -23,6 +24,7 @@ class Mirror:
         self._clock = clock
         self._attached: dict[PhysicalID, FabricDevice] = {}
         self._listeners: dict[NodeName, list[Listener]] = {}
+        self._looking = asyncio.Lock()
 
     async def run(self) -> None:
         """Look again and again; a manager that does not answer has moved nothing that anybody could see."""
@@ -30,12 +32,21 @@ class Mirror:
             await self.look()
             await self._clock.sleep(LOOK_SECONDS)
 
-    async def look(self) -> None:
-        """Look once."""
-        try:
-            inventory = await self._fabric.inventory()
-        except PortError:
-            return
+    async def look(self) -> bool:
+        """Look once, and return whether the manager answered. Nodes do so when their bus is asked.
+
+        Between two looks of ours a device may have left and its next order have led elsewhere: a node that believed the
+        last one would see it, and it would be Online where it is not.
+        """
+        async with self._looking:
+            try:
+                inventory = await self._fabric.inventory()
+            except PortError:
+                return False
+            self._compare(inventory)
+        return True
+
+    def _compare(self, inventory: Inventory) -> None:
         now = {one.id: one for one in inventory.devices if one.node}
         before, self._attached = self._attached, now
         for device in before.values():

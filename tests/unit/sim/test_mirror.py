@@ -2,9 +2,15 @@
 
 import asyncio
 
+import pytest
+
 from jackfield.model.fabric import FabricDevice, Inventory, Order, Progress
-from jackfield.model.names import FabricName, ModelName, NodeName, PhysicalID
+from jackfield.model.names import FabricName, ModelName, NodeName, PhysicalID, Seconds
 from jackfield.ports import Retry
+from jackfield.sim import loop
+from jackfield.sim.chance import Chance, Fixed
+from jackfield.sim.clock import running
+from jackfield.sim.host import HostSpec, SimHost
 from jackfield.sim.mirror import Mirror
 from jackfield.sim.pool import Movement
 from unit.sim.hasty import Hasty
@@ -74,6 +80,26 @@ def test_a_manager_that_does_not_answer_has_moved_nothing() -> None:
         assert [one.present for one in told] == [True, False]
 
     asyncio.run(scene())
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_a_bus_that_is_asked_shows_nothing_that_has_left_since_the_last_look(silent: bool) -> None:  # noqa: FBT001 - a column
+    async def scene() -> None:
+        fabric = Shown()
+        mirror = Mirror(fabric, Hasty())
+        host = SimHost(A, running(), Chance(1), HostSpec(Fixed(Seconds(1.0))))
+        host.ask_bus = mirror.look
+        mirror.listen(A, host.moved)
+        fabric.devices = (device(1, A),)
+        await mirror.look()
+        await running().sleep(Seconds(2.0))
+        assert [one.physical for one in host.seen()] == ["d1"]
+        await host.release(PhysicalID("d1"), force=False)
+        fabric.devices, fabric.silent = (device(1, B),), silent
+        await host.rescan()
+        assert host.seen() == ()
+
+    loop.run(scene())
 
 
 def test_a_node_that_left_is_told_nothing() -> None:
