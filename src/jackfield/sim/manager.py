@@ -175,6 +175,11 @@ class Manager:
 
     # --- with order ids: once, and never after the id was closed
 
+    def is_over(self, order: OrderID) -> bool:
+        """Whether an order is closed and nothing of it is left: whatever is asked for it changes nothing any more."""
+        known = self._orders.get(order)
+        return known is not None and known.closed and known.state is State.ENDED
+
     def _attach_known(self, order: Order, *, wrong: bool) -> Progress:
         known = self._orders.get(order.id)
         if known is None:

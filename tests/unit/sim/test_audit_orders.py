@@ -83,6 +83,14 @@ def test_what_is_asked_is_what_the_objects_say(row: Row) -> None:
     assert tuple(checker for checker, _, _ in found) == row.faults
 
 
+def test_what_is_closed_may_be_closed_again_whoever_has_taken_it_up() -> None:
+    orders, _ = following(NODE, b.resource(state=ATTACHING))
+    assert [checker for checker, _, _ in orders.asked(call("detach"), line(KNOWS))] == [
+        Checker.DETACH_UNRELEASED
+    ]
+    assert [*orders.asked(call("detach"), Line(KNOWS, (), NEVER, over=True))] == []
+
+
 def test_an_order_that_nobody_knows_may_come_late() -> None:
     orders, _ = following(NODE)
     assert [*orders.asked(call("detach"), line(KNOWS))] == []

@@ -226,6 +226,21 @@ def test_an_attach_under_way_is_not_stopped_but_turned_round(spec: FabricSpec) -
     play(spec, scenario)
 
 
+def test_an_order_is_over_when_it_is_closed_and_nothing_of_it_is_left() -> None:
+    async def scenario(manager: Manager) -> None:
+        wanted = order(device="0002")
+        attach(manager, wanted)
+        await after(10.0)
+        assert not manager.is_over(wanted.id)
+        assert detach(manager, wanted) == Working()
+        assert not manager.is_over(wanted.id)
+        await after(10.0)
+        assert manager.is_over(wanted.id)
+        assert not manager.is_over(order("b").id)
+
+    play(SPEC, scenario)
+
+
 def test_an_id_means_one_order() -> None:
     async def scenario(manager: Manager) -> None:
         attach(manager, order("a", N0))

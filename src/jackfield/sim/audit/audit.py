@@ -130,10 +130,10 @@ class Audit:
         def hear(by: str, verb: str, order: Order) -> None:
             if self._lives_in_the_past(by):
                 return
-            traits = manager.inventory().traits
+            shown, over = manager.inventory(), manager.is_over(order.id)
             call = Call(by, verb, order, self._world.clock.now())
             wrong_until = max(manager.outdated_until, manager.forgetful_until)
-            line = Line(traits, manager.inventory().devices, self._lease(by), wrong_until)
+            line = Line(shown.traits, shown.devices, self._lease(by), wrong_until, over)
             for checker, name, what in self._orders.asked(call, line):
                 if order.device not in self._excused:
                     self._violated(checker, f"{name}: {what}")

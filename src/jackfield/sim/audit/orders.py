@@ -42,6 +42,8 @@ class Line(msgspec.Struct, frozen=True):
     """When the sender's lease runs out."""
     wrong_until: Seconds = LONG_AGO
     """Until when the manager shows what there was a while ago, or not all there is."""
+    over: bool = False
+    """Whether the manager has closed the order, and nothing of it is left."""
 
 
 class Orders:
@@ -100,7 +102,9 @@ class Orders:
                 name,
                 "the manager hears of it before it says Attaching (rule 5)",
             )
-        if call.verb == "detach":
+        # Who has an old list asks again to close what is closed; whoever took the order up since, for what an old
+        # inventory shows of it, has nothing to lose.
+        if call.verb == "detach" and not line.over:
             yield from self._detach(resource, name)
         if not line.traits.knows_orders:
             yield from self._blindly(call, resource, name, line)
