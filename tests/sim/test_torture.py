@@ -91,6 +91,19 @@ def test_no_pod_needs_a_spare_on_another_node() -> None:
         assert all(one.devices <= pool - spares for one in ordeal.steps if isinstance(one, CreatePod)), seed
 
 
+def test_some_pods_do_not_take_any_device() -> None:
+    pods = [
+        step
+        for seed in range(1, 21)
+        for step in draw.draw(seed).steps
+        if isinstance(step, CreatePod | CreateClaim)
+    ]
+    assert any(one.selector for one in pods)
+    assert any(one.prefer for one in pods)
+    assert any(one.same and one.devices > 1 for one in pods)
+    assert not any(one.same and one.devices == 1 for one in pods)
+
+
 def test_every_plot_is_drawn_and_lasts_no_longer_than_it_may() -> None:
     told: list[tuple[scenario.AnyStep, ...]] = []
     for seed in FEWER:

@@ -22,7 +22,19 @@ class BadScenarioError(ValueError):
     """A scenario that cannot be played; the message says what to correct."""
 
 
-class CreatePod(Step, frozen=True, kw_only=True, tag="pod"):
+class Ask(Step, frozen=True, kw_only=True):
+    """What devices somebody asks for, beside how many."""
+
+    device_class: str = "gpu"
+    selector: str = ""
+    """A CEL expression beyond the class."""
+    prefer: str = ""
+    """Another that is tried first: what fits it, and else whatever fits without."""
+    same: str = ""
+    """An attribute that all devices must have in common, such as gpu.example.com/productName."""
+
+
+class CreatePod(Ask, frozen=True, kw_only=True, tag="pod"):
     """Somebody creates pods that ask for devices, or for none."""
 
     name: str
@@ -30,9 +42,6 @@ class CreatePod(Step, frozen=True, kw_only=True, tag="pod"):
     count: Count = 1
     """More than one are called name-1, name-2, …"""
     devices: Count = 0
-    device_class: str = "gpu"
-    selector: str = ""
-    """A CEL expression beyond the class."""
     all: bool = False
     """Ask for all devices instead of a number."""
     admin: bool = False
@@ -46,13 +55,11 @@ class CreatePod(Step, frozen=True, kw_only=True, tag="pod"):
     """How long it runs; 0 for ever."""
 
 
-class CreateClaim(Step, frozen=True, kw_only=True, tag="claim"):
+class CreateClaim(Ask, frozen=True, kw_only=True, tag="claim"):
     """Somebody creates a claim that pods can share."""
 
     name: str
     devices: Count = 1
-    device_class: str = "gpu"
-    selector: str = ""
 
 
 class CreateWorkload(Step, frozen=True, kw_only=True, tag="workload"):
@@ -253,6 +260,12 @@ def _faults(scenario: Scenario) -> tuple[str, ...]:
         f"setting.nodes: two nodes are called {name!r}"
         for name in dict.fromkeys(nodes)
         if nodes.count(name) > 1
+    ]
+    faults += [
+        f"{part}[{place}]: `admin` and `prefer` exclude each other; admin access is to what one asks for exactly"
+        for part, steps in (("before", scenario.before), ("play", scenario.play))
+        for place, step in enumerate(steps)
+        if isinstance(step, CreatePod) and step.admin and step.prefer
     ]
     known = [one.cdi_model_name for one in scenario.setting.policy.models]
     faults += [

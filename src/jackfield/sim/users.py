@@ -11,8 +11,10 @@ from jackfield.cluster.nodes.kubelet import RUN_SECONDS, KubeletCluster
 from jackfield.model.claim import (
     CELDeviceSelector,
     DeviceClaim,
+    DeviceConstraint,
     DeviceRequest,
     DeviceSelector,
+    DeviceSubRequest,
     ExactDeviceRequest,
     ResourceClaim,
     ResourceClaimSpec,
@@ -56,7 +58,7 @@ class Users:
             case scenario.CreatePod():
                 await self._create_pods(step)
             case scenario.CreateClaim():
-                spec = _claim_spec(step.devices, step.device_class, step.selector)
+                spec = _claim_spec(step, ExactDeviceRequest(count=step.devices))
                 await self._cluster.create(
                     ResourceClaim(metadata=ObjectMeta(name=step.name, namespace=NAMESPACE), spec=spec)
                 )
@@ -86,24 +88,21 @@ class Users:
             "all" if step.all else str(step.devices),
             *(["admin"] if step.admin else []),
         ]
-        if step.selector:
-            words.append(f"s{abs(hash_text(step.selector)) % 10_000}")
+        if picky := "\n".join(filter(None, (step.selector, step.prefer, step.same))):
+            words.append(f"s{abs(hash_text(picky)) % 10_000}")
         name = "-".join(words)
         try:
             await self._cluster.read(ResourceClaimTemplate, Key(step.namespace, name))
         except Gone:
-            exactly = ExactDeviceRequest(
-                device_class_name=step.device_class,
-                selectors=_selectors(step.selector),
+            wanted = ExactDeviceRequest(
                 allocation_mode="All" if step.all else "ExactCount",
                 count=max(1, step.devices),
                 admin_access=step.admin,
             )
-            spec = ResourceClaimSpec(DeviceClaim((DeviceRequest("gpu", exactly),)))
             await self._cluster.create(
                 ResourceClaimTemplate(
                     metadata=ObjectMeta(name=name, namespace=step.namespace),
-                    spec=ResourceClaimTemplateSpec(spec=spec),
+                    spec=ResourceClaimTemplateSpec(spec=_claim_spec(step, wanted)),
                 )
             )
         return name
@@ -151,13 +150,34 @@ def hash_text(text: str) -> int:
     return number
 
 
-def _selectors(expression: str) -> tuple[DeviceSelector, ...]:
-    return (DeviceSelector(CELDeviceSelector(expression)),) if expression else ()
+def _claim_spec(ask: scenario.Ask, wanted: ExactDeviceRequest) -> ResourceClaimSpec:
+    """Return a claim for so many devices, of the kind that is asked for."""
+    selectors = tuple(DeviceSelector(CELDeviceSelector(one)) for one in (ask.selector,) if one)
+    exactly = msgspec.structs.replace(wanted, device_class_name=ask.device_class, selectors=selectors)
+    request = DeviceRequest("gpu", exactly)
+    if ask.prefer:
+        preferred = (DeviceSelector(CELDeviceSelector(ask.prefer)), *selectors)
+        request = DeviceRequest(
+            "gpu",
+            first_available=(
+                _alternative("preferred", exactly, preferred),
+                _alternative("any", exactly, selectors),
+            ),
+        )
+    constraints = (DeviceConstraint(match_attribute=ask.same),) if ask.same else ()
+    return ResourceClaimSpec(DeviceClaim((request,), constraints))
 
 
-def _claim_spec(count: int, device_class: str, selector: str) -> ResourceClaimSpec:
-    exactly = ExactDeviceRequest(device_class_name=device_class, selectors=_selectors(selector), count=count)
-    return ResourceClaimSpec(DeviceClaim((DeviceRequest("gpu", exactly),)))
+def _alternative(
+    name: str, exactly: ExactDeviceRequest, selectors: tuple[DeviceSelector, ...]
+) -> DeviceSubRequest:
+    return DeviceSubRequest(
+        name,
+        device_class_name=exactly.device_class_name,
+        selectors=selectors,
+        allocation_mode=exactly.allocation_mode,
+        count=exactly.count,
+    )
 
 
 def _pod(step: scenario.CreatePod, name: str, claims: tuple[PodResourceClaim, ...]) -> Pod:

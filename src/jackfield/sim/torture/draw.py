@@ -6,7 +6,7 @@ can be printed, shortened and played again.
 
 import random
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -25,8 +25,14 @@ from jackfield.sim.torture import hardship, plots
 from jackfield.sim.trouble import Replace
 
 VENDOR: Final = "gpu.example.com"
+PRODUCT: Final = "productName"
+"""The attribute by which drivers tell the models apart."""
 MODELS: Final = (ModelName("A100"), ModelName("H100"))
 PODS_MIN, PODS_MAX = 50, 52
+CHOOSY: Final = 0.4
+"""How many do not take any device of the class."""
+
+Asking = TypeVar("Asking", CreatePod, CreateClaim)
 
 
 class Ordeal(msgspec.Struct, frozen=True):
@@ -132,6 +138,7 @@ def _policy(dice: random.Random) -> Policy:
                 cdi_model_name=model,
                 k8s_device_name=model.lower(),
                 driver_name=driver,
+                dra_attributes={PRODUCT: model},
                 spares=dice.choice((0, 0, 0, 1)),
                 cannot_coexist_with=(1 - index,) if len(models) > 1 and dice.random() < 0.2 else (),
             )
@@ -227,7 +234,7 @@ def _pod(
     devices = dice.choices((1, 2, 3), (80, 15, 5))[0]
     stay = [one for one in stage.nodes if one not in gone]
     pinned = bool(stay) and dice.random() < 0.08
-    yield CreatePod(
+    pod = CreatePod(
         at=at,
         name=name,
         devices=min(devices, stage.slots_min),
@@ -235,16 +242,33 @@ def _pod(
         node=dice.choice(stay) if pinned else NodeName(""),
         run=round(dice.choice((5.0, 30.0, 60.0, 200.0)) * dice.uniform(0.5, 1.5), 1),
     )
+    yield _choosy(dice, stage, pod)
     if dice.random() < 0.15:
         after = dice.choice((0.0, 1.0, 10.0, 60.0)) * dice.uniform(0.5, 1.5)
         yield Delete(at=round(at + after, 1), object=f"pod/default/{name}", force=dice.random() < 0.3)
+
+
+def _choosy(dice: random.Random, stage: hardship.Stage, ask: Asking) -> Asking:
+    """Let some want one model for all their devices, or rather what is attached already, or a certain model."""
+    told = all(PRODUCT in one.dra_attributes for one in stage.catalogue)
+    drivers = dict.fromkeys(one.driver_name for one in stage.catalogue)
+    if dice.random() > CHOOSY or not told or len(drivers) > 1:
+        return ask
+    wanted = dice.choice(stage.catalogue)
+    domain = wanted.driver_name
+    if ask.devices > 1 and dice.random() < 0.6:
+        return msgspec.structs.replace(ask, same=f"{domain}/{PRODUCT}")
+    if wanted.binds and dice.random() < 0.5:
+        return msgspec.structs.replace(ask, prefer=f'device.attributes["{domain}"].attached')
+    product = wanted.dra_attributes[PRODUCT]
+    return msgspec.structs.replace(ask, selector=f'device.attributes["{domain}"].{PRODUCT} == "{product}"')
 
 
 def _shared(
     dice: random.Random, stage: hardship.Stage, at: float, name: str, users: int
 ) -> Iterator[AnyStep]:
     device_class = dice.choice(stage.classes)
-    yield CreateClaim(at=at, name=name, devices=1, device_class=device_class)
+    yield _choosy(dice, stage, CreateClaim(at=at, name=name, devices=1, device_class=device_class))
     for number in range(users):
         yield CreatePod(
             at=round(at + dice.uniform(0.1, 60.0), 1),
