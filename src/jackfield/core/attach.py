@@ -56,6 +56,9 @@ def _next(view: View, resource: ComposableResource, policy: Policy, now: Seconds
     match resource.state:
         case ResourceState.NEW:
             return _begin(resource) if not resource.foreign else evict.decide(view, resource, policy, now)
+        case ResourceState.ATTACHING | ResourceState.DETACHING if twin := surplus.twin(view, resource):
+            # It closes nothing: whose the order is does.
+            return Plan((_mark(resource, ResourceState.DELETING, Phase.DETACHED, f"its order is {twin}'s"),))
         case ResourceState.ATTACHING:
             return _attach(view, resource, policy, now)
         case ResourceState.ONLINE:
@@ -85,7 +88,8 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[str, ...]:
 def _resources(view: View, one: object) -> tuple[str, ...]:
     match one:
         case ComposableResource():
-            return (one.metadata.name, *room.awaiting(view, one))
+            alike = (each.metadata.name for each in surplus.twins(view, one))
+            return (one.metadata.name, *room.awaiting(view, one), *alike)
         case ResourceClaim():
             found = (view.resource_of(result.id) for result in one.results)
             concerned = (*found, *view.resources_recording(one.key), *_leaving(view, one))
@@ -226,6 +230,9 @@ def _obstacle(view: View, resource: ComposableResource, policy: Policy) -> Waiti
     inventory = view.inventory(_fabric(resource, policy))
     if inventory is None:
         return _wait(resource, "Silent", "the fabric manager to answer")
+    twins = surplus.twins(view, resource)
+    if twins:  # what comes would be in both their books, whoever wrote it last
+        return _wait(resource, "Twin", f"{twins[0].metadata.name}, which is there for the same order, to go")
     if not inventory.traits.chooses_device and not order(resource, policy, view).device:
         # An order without a device would be filled with any.
         return _wait(resource, "Missing", _unknown(view, resource, policy))
@@ -257,9 +264,6 @@ def _give_up(view: View, resource: ComposableResource, policy: Policy, now: Seco
         return f"node {resource.node} is gone"
     if now >= _deadline(view, resource, policy) and not _seen(view, resource):
         return f"it did not come within {policy.attach_deadline_seconds:.0f} s"
-    twin = surplus.twin(view, resource)
-    if twin:
-        return f"its order is {twin}'s"
     return _mistaken(view, resource) or _vanished(view, resource, policy, now)
 
 
@@ -370,9 +374,6 @@ def _stay(view: View, resource: ComposableResource) -> Plan:
 
 
 def _detach(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> Plan:
-    twin = surplus.twin(view, resource)
-    if twin:
-        return Plan((_mark(resource, ResourceState.DELETING, Phase.DETACHED, f"its order is {twin}'s"),))
     # What somebody else attached, another driver may drive, whatever our policy says.
     ours = _binds(resource) and not resource.foreign
     unguarded = None if ours else guard.unguarded(view, resource, policy, now)

@@ -157,18 +157,25 @@ def _resource(
 # --- twice in the books
 
 
+def twins(view: View, resource: ComposableResource) -> tuple[ComposableResource, ...]:
+    """Return who else stands for the same order: what was found is twice in the books, by a write that came late."""
+    return tuple(
+        one
+        for one in view.resources_on(resource.node)
+        if one.order == resource.order and one.uid != resource.uid and one.stands
+    )
+
+
 def twin(view: View, resource: ComposableResource) -> str:
-    """Return who else has what was found by the same order, and keeps it: what is closed for one is for both.
+    """Return who of them keeps what the order brought, if that is another: what is closed for one is for both.
 
-    Somebody put it into the books twice, by a write that came late. Who has come further stays, else the first by name.
+    Who has come further stays, else the first by name.
     """
-    if ORDER not in resource.metadata.annotations:
-        return ""
-    alike = (one for one in view.resources_on(resource.node) if one.uid != resource.uid and one.stands)
-    mine = (_is_young(resource), resource.metadata.name)
-    twins = [(_is_young(one), one.metadata.name) for one in alike if one.order == resource.order]
-    return next((name for young, name in twins if not resource.stands or (young, name) < mine), "")
+    mine = _place(resource)
+    keeps = (one for one in twins(view, resource) if not resource.stands or _place(one) < mine)
+    return next((one.metadata.name for one in keeps), "")
 
 
-def _is_young(resource: ComposableResource) -> bool:
-    return resource.state in {ResourceState.NEW, ResourceState.ATTACHING}
+def _place(resource: ComposableResource) -> tuple[bool, bool, str]:
+    young = resource.state in {ResourceState.NEW, ResourceState.ATTACHING}
+    return young, not resource.status.cdi_device_id, resource.metadata.name

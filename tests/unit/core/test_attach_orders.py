@@ -178,14 +178,17 @@ NEW, ATTACHING, ONLINE, DETACHING = (
     ResourceState.ONLINE,
     ResourceState.DETACHING,
 )
-GOES, IS_FREED = "MarkState Detaching resource/a100-1.rack-a", "MarkState Deleting resource/a100-1.rack-a"
+IS_FREED = "MarkState Deleting resource/a100-1.rack-a"
+ASKS = "Attach 1 at n1 resource/a100-1.rack-a"
 
 
 @pytest.mark.parametrize(
     ("mine", "other", "goes"),
     [
-        (ATTACHING, twin("a100-0", ATTACHING), True),
+        (ATTACHING, twin("a100-0", ATTACHING), False),
+        (ATTACHING, twin("a100-0", ATTACHING, physical="1"), True),
         (ATTACHING, twin("a100-2", ATTACHING), False),
+        (ATTACHING, twin("a100-2", ATTACHING, physical="1"), False),
         (ATTACHING, twin("a100-2", ONLINE), True),
         (ATTACHING, twin("a100-0", DETACHING), False),
         (ATTACHING, twin("a100-0", ATTACHING, "another"), False),
@@ -202,8 +205,34 @@ def test_of_two_that_were_put_into_the_books_for_one_order_one_goes_and_closes_n
     """By a write that came late. What is closed for the one would be for the other."""
     there = b.world(NODE, twin("a100-1", mine, physical="1"), other, inventories=(b.inventory(),))
     plan = attach.decide(there, CR, POLICY, b.NOW)
-    assert (steps(plan) == ((GOES if mine is ATTACHING else IS_FREED),)) is goes
+    assert (steps(plan) == (IS_FREED,)) is goes
     assert any(isinstance(one, Detach) for one in plan.actions) is (mine is DETACHING and not goes)
+
+
+@pytest.mark.parametrize(
+    ("other", "do"),
+    [
+        (twin("a100-0", ATTACHING), (IS_FREED,)),
+        (twin("a100-2", NEW, physical="1"), (IS_FREED,)),
+        (twin("a100-2", NEW), ("Twin",)),
+        (twin("a100-2", DETACHING), (ASKS,)),
+        (twin("a100-2", ATTACHING, "another"), (ASKS,)),
+    ],
+)
+def test_of_two_for_one_order_neither_asks_for_it_before_one_is_left(
+    other: ComposableResource, do: tuple[str, ...]
+) -> None:
+    """Both would be told the same device, and both would have it in their books."""
+    there = b.world(NODE, twin("a100-1", ATTACHING), other, inventories=(b.inventory(),))
+    plan = attach.decide(there, CR, POLICY, b.NOW)
+    assert (steps(plan) or reasons(plan)) == do
+
+
+@pytest.mark.parametrize("other", [ATTACHING, ONLINE, DETACHING])
+def test_whoever_has_the_same_order_is_woken(other: ResourceState) -> None:
+    there = b.world(NODE, twin("a100-1", ATTACHING))
+    changed = ObjectChanged(twin("a100-2", NEW), twin("a100-2", other))
+    assert CR in attach.wakes(there, POLICY, changed)
 
 
 def test_what_an_old_listing_showed_does_not_wait_for_room_that_nobody_makes() -> None:
