@@ -44,7 +44,7 @@ from jackfield.model.plan import (
 from jackfield.model.pod import Pod
 from jackfield.model.policy import READY, RESCHEDULE, DeviceModel, Policy
 from jackfield.model.slice import ResourceSlice
-from jackfield.model.view import Delta, ObjectChanged, View
+from jackfield.model.view import Delta, InventoryChanged, ObjectChanged, View
 
 
 def decide(view: View, node: NodeName, policy: Policy, now: Seconds) -> Plan:
@@ -62,8 +62,14 @@ def decide(view: View, node: NodeName, policy: Policy, now: Seconds) -> Plan:
 def wakes(view: View, policy: Policy, delta: Delta) -> tuple[NodeName, ...]:
     """Return the nodes whose claims or devices a change is about."""
     nodes = room.wakes(view, policy, delta)
-    if isinstance(delta, ObjectChanged):
-        nodes = (*nodes, *_also(view, policy, delta.old), *_also(view, policy, delta.new))
+    match delta:
+        case ObjectChanged(old=old, new=new):
+            nodes = (*nodes, *_also(view, policy, old), *_also(view, policy, new))
+        case InventoryChanged(devices=devices):
+            # A claim may wait on another node for what was shown here: when that counts as gone, nothing else says so.
+            nodes = (*nodes, *(claim.node for one in devices for claim in view.claims_holding(one)))
+        case _:
+            pass
     return tuple(node for node in dict.fromkeys(nodes) if node) if nodes else ()
 
 

@@ -213,6 +213,7 @@ SPARES = policy(model("A100", spares=1))
     ("objects", "delta", "nodes"),
     [
         ((), InventoryChanged(FABRIC, (NODE,), ()), "n1"),
+        ((claim("b", on="n2"),), InventoryChanged(FABRIC, (NODE,), (device("a100-1"),)), "n1 n2"),
         ((), FactsChanged(NODE), ""),
         ((), ObjectChanged(None, A), "n1"),
         ((claim("b", on="n2"),), ObjectChanged(A, None), "n1 n2"),
@@ -238,6 +239,7 @@ SPARES = policy(model("A100", spares=1))
     ],
     ids=[
         "its inventory",
+        "an inventory that a claim elsewhere waits for",
         "not facts",
         "a claim",
         "a claim, its rivals",
