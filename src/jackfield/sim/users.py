@@ -88,8 +88,8 @@ class Users:
             "all" if step.all else str(step.devices),
             *(["admin"] if step.admin else []),
         ]
-        if picky := "\n".join(filter(None, (step.selector, step.prefer, step.same))):
-            words.append(f"s{abs(hash_text(picky)) % 10_000}")
+        wishes = {"s": step.selector, "p": step.prefer, "m": step.same}
+        words += [f"{mark}{abs(hash_text(wish)) % 10_000}" for mark, wish in wishes.items() if wish]
         name = "-".join(words)
         try:
             await self._cluster.read(ResourceClaimTemplate, Key(step.namespace, name))
