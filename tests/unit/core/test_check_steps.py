@@ -217,6 +217,8 @@ NOTHING = b.claim("c", devices=())
         (CLAIM, (NODE, WAITER), TAKEN),
         (CLAIM, (NODE,), ""),
         (CLAIM, (NODE, b.pod("p", "c", deleted=b.NOW)), ""),
+        (CLAIM, (NODE, b.pod("p", "c", created=b.NOW - 33)), TAKEN),
+        (CLAIM, (NODE, b.pod("p", "c", created=b.NOW - 31)), ""),
         (b.claim("c", allocated=b.NOW - 600), (NODE, WAITER), ""),
         (b.claim("c", deleted=b.NOW), (NODE, WAITER), ""),
         (b.claim("c", waits=()), (NODE, WAITER), ""),

@@ -20,7 +20,7 @@ from jackfield.model.composition import (
     ResourceState,
 )
 from jackfield.model.meta import Object, holds
-from jackfield.model.names import NEVER, DeviceID, Seconds
+from jackfield.model.names import NEVER, DeviceID, Seconds, seconds
 from jackfield.model.policy import DRIVER, FAILED, READY, RESCHEDULE, Policy
 from jackfield.model.slice import ResourceSlice
 from jackfield.model.view import View
@@ -35,9 +35,9 @@ _ORDER = (
     ResourceState.DELETING,
 )
 _HEARD = 32.0
-"""So long after a claim was given a device nothing is on its way any more that was decided before.
+"""So long after a claim was given a device, or a pod came, nothing is on its way any more that was decided before.
 
-A write that got no answer within ten seconds may take effect up to twenty later, and a claim tells whole seconds.
+A write that got no answer within ten seconds may take effect up to twenty later, and objects tell whole seconds.
 """
 
 
@@ -174,9 +174,13 @@ def _ready(moment: Moment, old: ResourceClaim, device: DeviceID) -> Said:
 
 
 def _taken_back(moment: Moment, old: ResourceClaim) -> Said:
-    """Who waits for a device keeps it until he is told why not, or the scheduler has waited long enough."""
+    """Who waits for a device keeps it until he is told why not, or the scheduler has waited long enough.
+
+    A pod that came a moment ago may be unknown to whoever takes back what nobody waited for; rule 17 lets him.
+    """
     ours = [one for one in old.results if READY in one.binding_conditions]
-    pods = [pod for pod in moment.view.pods_using(old.key) if not pod.deleting]
+    waiting = [pod for pod in moment.view.pods_using(old.key) if not pod.deleting]
+    pods = [pod for pod in waiting if seconds(pod.metadata.creation_timestamp) + _HEARD < moment.now]
     if not ours or not pods or old.deleting:
         return
     if moment.now + 1.0 >= old.given_at + moment.policy.binding_timeout_seconds:
