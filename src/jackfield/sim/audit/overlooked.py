@@ -8,13 +8,16 @@ from collections.abc import Hashable, Iterator
 from typing import Final
 
 from jackfield.model.names import LONG_AGO, Seconds
-from jackfield.model.plan import DeleteRequest, DeleteResource, Plan
+from jackfield.model.plan import DeleteRequest, DeleteResource, DropTaint, FreeResource, Plan
 from jackfield.sim.audit.checkers import Checker
 from jackfield.sim.replica import Replica
 from jackfield.sim.world import SimWorld
 
 LOOK_SECONDS: Final = Seconds(120.0)
 """How often all keys are decided for: a look takes a millisecond or two."""
+
+DELETIONS: Final = (DeleteRequest, DeleteResource, DropTaint, FreeResource)
+"""What was done about these is heard by a watch only, and that may be silent for long."""
 
 Place = tuple[str, str, Hashable]
 
@@ -42,10 +45,13 @@ class Overlooked:
         for replica in self._world.replicas:
             if not _is_at_work(replica):
                 continue
+            deaf = self._is_deaf(replica)
             for controller, key, plan in replica.runner.overlooked():
-                # That something is deleted is heard by a watch only, and those may be silent for long.
-                if not all(isinstance(one, DeleteRequest | DeleteResource) for one in plan.actions):
+                if not deaf or not all(isinstance(one, DELETIONS) for one in plan.actions):
                     yield (replica.name, controller, key), plan
+
+    def _is_deaf(self, replica: Replica) -> bool:
+        return self._world.clock.now() < self._world.program(replica.client.name).weather.deaf_until
 
 
 def _is_at_work(replica: Replica) -> bool:
