@@ -6,7 +6,8 @@ clear away what is long dead. What keeps two from leading the same:
 - A lease is good from before the call that renewed it, and only if all leases were looked at after that call. So
   whoever was there then is known for as long as it lasts.
 - Whoever joins, or comes back after its lease ran out, waits for the longest lease it sees: by then all others have
-  looked again, or their leases have run out.
+  looked again, or their leases have run out. Only then its Lease says that it has been acquired: a process of the same
+  name that is started meanwhile has to wait as well.
 - Somebody else is taken to be dead only when a look, begun a whole lease after its last renewal was heard of, still
   shows that renewal. A watch that lags behind kills nobody; it only brings good news sooner.
 
@@ -26,7 +27,17 @@ from jackfield.core import lead
 from jackfield.core.lead import Replica
 from jackfield.model.lease import Lease, LeaseSpec
 from jackfield.model.meta import Object, ObjectMeta
-from jackfield.model.names import NEVER, FabricName, Key, Seconds, Version, rfc3339_micro, seconds
+from jackfield.model.names import (
+    NEVER,
+    NO_TIME,
+    FabricName,
+    Key,
+    Seconds,
+    Time,
+    Version,
+    rfc3339_micro,
+    seconds,
+)
 from jackfield.ports import (
     Change,
     Changed,
@@ -129,6 +140,8 @@ class Leases:
         """Until when our own lease is surely good."""
         self._from = NEVER
         """From when on we may lead: others have heard of us by then."""
+        self._acquired = NO_TIME
+        """Since when our Lease says that we may lead."""
         self._looked = PAST
         """When the last look at all leases began."""
         self._sees = True
@@ -243,16 +256,18 @@ class Leases:
             self.heard(f"our Lease {self.me.key} is renewed again")
 
     def _pause(self) -> Seconds:
-        """Until the next renewal: in time for ours, or when somebody else may turn out to be dead."""
+        """Until the next renewal: in time for ours, when we may lead, or when somebody else may turn out to be dead."""
         doubtful = (one.until for one in self._others.values() if one.until > self._looked)
-        soonest = min(doubtful, default=NEVER)
-        return Seconds(min(self._duration / RENEWALS, max(LOOK_SECONDS_MIN, soonest - self._clock.now())))
+        now = self._clock.now()
+        begins = NEVER if self._acquired or self._from <= now else self._from
+        soonest = min(*doubtful, begins, NEVER)
+        return Seconds(min(self._duration / RENEWALS, max(LOOK_SECONDS_MIN, soonest - now)))
 
     async def _renew(self) -> None:
         if not self._sees:
             await self._look()
         sent, span = self._clock.now(), Seconds(self._needed + self._duration)
-        lasting = await self._write(sent, span) if self._version else await self._take(sent, span)
+        lasting = await self._extend(sent, span) if self._version else await self._take(sent, span)
         written = self._clock.now()
         await self._look()
         if not lasting:
@@ -273,26 +288,42 @@ class Leases:
                     labels={PARTS: self.me.parts},
                     annotations={INSTANCE: self.me.instance},
                 ),
-                spec=LeaseSpec(self.me.name, _whole(span), rfc3339_micro(sent), rfc3339_micro(sent)),
+                spec=LeaseSpec(self.me.name, _whole(span), renew_time=rfc3339_micro(sent)),
             )
             made = await self._cluster.create(new)
-            self._version = made.metadata.resource_version
+            self._version, self._acquired = made.metadata.resource_version, NO_TIME
             return False
         self._version = left.metadata.resource_version
-        await self._write(sent, span)
         # A name comes back where it was, so this is one clock; should it be two, they may differ by the margin.
         margin = self._duration / RENEWALS
-        good = self._clock.now() + margin < seconds(left.spec.renew_time) + self._span(left)
+        until = Seconds(seconds(left.spec.renew_time) + self._span(left) - margin)
+        good = await self._renewed(sent, span, left.spec.acquire_time, until) and bool(self._acquired)
         self._from = PAST if good else NEVER
         return good
 
-    async def _write(self, sent: Seconds, span: Seconds) -> bool:
-        """Renew our Lease; return whether that was done before it ran out, so that nobody saw it run out."""
+    async def _extend(self, sent: Seconds, span: Seconds) -> bool:
+        """Renew our Lease; return whether that was done before it ran out."""
+        acquired = self._acquired or (rfc3339_micro(sent) if self._from <= sent else NO_TIME)
+        return await self._renewed(sent, span, acquired, self._until)
+
+    async def _renewed(self, sent: Seconds, span: Seconds, acquired: Time, until: Seconds) -> bool:
+        """Renew our Lease; return whether that was done before somebody could see it run out.
+
+        If not, it must not say that it has been acquired: a process of our name would take it and lead at once.
+        """
+        await self._write(sent, span, acquired if sent < until else NO_TIME)
+        lasting = self._clock.now() < until
+        if not lasting and self._acquired:
+            await self._write(sent, span, NO_TIME)
+        return lasting
+
+    async def _write(self, sent: Seconds, span: Seconds, acquired: Time) -> None:
         body = {
             "metadata": {"labels": {PARTS: self.me.parts}, "annotations": {INSTANCE: self.me.instance}},
             "spec": {
                 "holderIdentity": self.me.name,
                 "leaseDurationSeconds": _whole(span),
+                "acquireTime": acquired or None,
                 "renewTime": rfc3339_micro(sent),
             },
         }
@@ -304,8 +335,7 @@ class Leases:
         except Conflict:
             await self._look_again()
             raise
-        self._version = written.metadata.resource_version
-        return self._clock.now() < self._until
+        self._version, self._acquired = written.metadata.resource_version, acquired
 
     def _lose(self) -> None:
         """Lead no more until our Lease has been taken anew."""

@@ -414,6 +414,64 @@ def test_one_that_comes_back_when_its_lease_may_have_run_out_waits(later: float)
     play(scene)
 
 
+@pytest.mark.parametrize("later", [0.01, 1.0, 5.0, 9.0])
+def test_one_that_is_started_again_while_its_name_waits_to_lead_waits_too(later: float) -> None:
+    async def scene(stage: Stage) -> None:
+        one, two = await stage.two()
+        one.wire.stop()
+        await stage.until(lambda: two.led == EVERY)
+        two.wire.deaf = True
+        one.wire.go_on()
+        await stage.wait(later)
+        await one.kill()
+        again = stage.start("one")
+        await stage.wait(0.1)
+        assert not again.led
+        await stage.until(lambda: again.led == share("one", "two") and two.led == share("two", "one"))
+
+    play(scene)
+
+
+def test_a_renewal_that_came_too_late_does_not_let_the_next_of_its_name_lead() -> None:
+    async def scene(stage: Stage) -> None:
+        one, two = await stage.two()
+        await stage.until(lambda: one.leases.left() > LEASE - 0.1)
+        one.wire.away = two.wire.deaf = True
+        await stage.until(lambda: one.leases.left() < 1.2)
+        one.wire.stop()
+        one.wire.away = False
+        await stage.until(lambda: two.led == EVERY)
+        one.wire.go_on()
+        await stage.wait(0.01)
+        await one.kill()
+        again = stage.start("one")
+        await stage.wait(0.1)
+        assert not again.led
+        await stage.until(lambda: again.led == share("one", "two"))
+
+    play(scene)
+
+
+def test_a_lease_says_that_it_has_been_acquired_when_one_may_lead() -> None:
+    async def scene(stage: Stage) -> None:
+        stage.start("one")
+        two = stage.start("two")
+        await stage.wait(LEASE - 1.0)
+        assert not await acquired(stage, "two")
+        await stage.until(lambda: bool(two.led))
+        await stage.wait(0.2)
+        began = await acquired(stage, "two")
+        assert began
+        await stage.wait(3 * LEASE)
+        assert await acquired(stage, "two") == began
+
+    play(scene)
+
+
+async def acquired(stage: Stage, name: str) -> str:
+    return (await stage.cluster.read(Lease, Key(REPLICAS, name))).spec.acquire_time
+
+
 def test_of_two_processes_of_one_name_the_first_ends_and_says_why() -> None:
     async def scene(stage: Stage) -> None:
         first = stage.start("one")
