@@ -351,7 +351,7 @@ def _may_arrive(hands: Hands, write: tuple[str, Version] | None, resource: str) 
 async def _detach(action: Detach, hands: Hands) -> None:
     # First: that all claims are known is noted for good, as a taint keeps others from coming, and here is none yet.
     if action.gone:
-        await need_no_node(hands, action.order.node, pods=not action.ask)
+        await need_no_node(hands, action.order.node, pods=action.empty)
     if action.ask:
         tainted = hands.store.policy.taint_rules
         await need_unclaimed(hands, action.order, naming.taint(action.resource) if tainted else "")

@@ -43,8 +43,10 @@ def users(view: View, resource: ComposableResource) -> tuple[ResourceClaim, ...]
     """Return the claims that have the device under its driver's name, where our record does not protect them.
 
     What an order brought that was never answered nobody knows. It may be any device there that is in nobody's books,
-    and that a claim was given since.
+    and that a claim was given since. On a node that is gone nobody has anything (rule 16).
     """
+    if room.node_gone(view, resource.node):
+        return ()
     names = room.drivers_names(view, resource)
     known = tuple(claim for name in names for claim in view.claims_holding(name))
     if resource.device is None or resource.status.device_id:
@@ -102,7 +104,11 @@ def asked(view: View, plan: Plan, resource: ComposableResource, *, ours: bool) -
     asks = not ours and not resource.spec.force_detach
     unsaid = not holds(resource.status.conditions, RELEASED)
     gone = view.node(resource.node) is None and unsaid and (ours or asks)
-    actions = (replace(one, ask=asks, gone=gone) if isinstance(one, Detach) else one for one in plan.actions)
+    empty = gone and room.node_gone(view, resource.node)
+    actions = (
+        replace(one, ask=asks, gone=gone, empty=empty) if isinstance(one, Detach) else one
+        for one in plan.actions
+    )
     return replace(plan, actions=tuple(actions))
 
 

@@ -270,6 +270,8 @@ class Detach(Action, frozen=True, kw_only=True):
     """Whether the API is asked first who has it: another driver than ours would not say."""
     gone: bool = False
     """Whether only its node's end says that nobody has it (rule 16): the API is asked first for that node."""
+    empty: bool = False
+    """Likewise whether no pod may be bound to that node."""
 
 
 class PutTaint(Action, frozen=True, kw_only=True):

@@ -99,8 +99,9 @@ def test_what_went_with_its_request_or_its_node_is_not_made_again_for_it(end: st
 
 
 @pytest.mark.parametrize("vendors", [False, True], ids=["ours", "a vendor's"])
+@pytest.mark.parametrize("empty", [False, True], ids=["whatever is bound to it", "nothing bound to it"])
 @pytest.mark.parametrize("left", ["the node", "a pod", "nothing"])
-def test_the_api_is_asked_for_a_node_that_counts_as_gone(left: str, *, vendors: bool) -> None:
+def test_the_api_is_asked_for_a_node_that_counts_as_gone(left: str, *, empty: bool, vendors: bool) -> None:
     """Who has been told an old list would pull a device from a node that has come since, and may use it.
 
     Of a vendor's device claims say who uses it. They are asked for last: what is noted of them holds only since a taint
@@ -124,9 +125,10 @@ def test_the_api_is_asked_for_a_node_that_counts_as_gone(left: str, *, vendors: 
             version=version(resource),
             order=order(),
             gone=True,
+            empty=empty,
             ask=vendors,
         )
-        if there is None or (vendors and left == "a pod"):
+        if there is None or (left == "a pod" and not empty):
             await bench.act(pull)
             return
         with pytest.raises(Conflict, match="is not gone"):

@@ -76,6 +76,41 @@ ROWS = {
         says="claim default/c to give it up",
         policy=vendors(),
     ),
+    "a vendor's device that a claim was left with on a node that is gone": LEAVES._replace(
+        there=(
+            b.vendor_slice("GPU-7"),
+            TAINTED,
+            b.claim("c", devices=(f"{VENDOR}/n1/gpu-0",)),
+            b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7"),
+        )
+    ),
+    "a vendor's device on a node that is gone, nobody knows which": LEAVES._replace(
+        there=(
+            b.claim("c", devices=(f"{VENDOR}/n1/gpu-0",), waits=()),
+            b.resource(HANDED, state=ResourceState.DETACHING, uuid=""),
+        )
+    ),
+    "a vendor's device that somebody wants back from a node that is gone, and a claim was left with": Row(
+        (
+            b.vendor_slice("GPU-7"),
+            b.claim("c", devices=(f"{VENDOR}/n1/gpu-0",)),
+            b.resource(HANDED, uuid="GPU-7", deleted=b.NOW),
+        ),
+        do=("MarkState Detaching resource/a100-1.rack-a",),
+        policy=vendors(),
+    ),
+    "a vendor's device that a claim has on a node that is gone, while a pod is bound to it": Row(
+        (
+            b.pod("p", on="n1"),
+            b.vendor_slice("GPU-7"),
+            TAINTED,
+            b.claim("c", devices=(f"{VENDOR}/n1/gpu-0",)),
+            b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7"),
+        ),
+        wait=("Released",),
+        says="claim default/c to give it up",
+        policy=vendors(),
+    ),
     "a vendor's device that a claim has, by force": LEAVES._replace(
         there=(
             NODE,
@@ -351,26 +386,28 @@ def test_the_api_is_asked_who_has_a_vendors_device_before_it_is_detached(
 @pytest.mark.parametrize(
     ("there", "policy", "asked"),
     [
-        ((NODE, OURS), b.policy(), False),
-        ((replace(OURS, status=replace(OURS.status, conditions=())),), b.policy(), True),
-        ((NODE, LEAVING, TAINTED), vendors(), False),
-        ((LEAVING,), vendors(), True),
-        ((replace(LEAVING, spec=replace(LEAVING.spec, force_detach=True)),), vendors(), False),
+        ((NODE, OURS), b.policy(), (False, False)),
+        ((replace(OURS, status=replace(OURS.status, conditions=())),), b.policy(), (True, True)),
+        ((NODE, LEAVING, TAINTED), vendors(), (False, False)),
+        ((LEAVING,), vendors(), (True, True)),
+        ((LEAVING, b.pod("p", on="n1")), vendors(), (True, False)),
+        ((replace(LEAVING, spec=replace(LEAVING.spec, force_detach=True)),), vendors(), (False, False)),
     ],
     ids=[
         "its plugin has released it",
         "its node is gone",
         "its taint keeps it from others",
         "its node is gone, and nothing there needs a taint",
+        "its node is gone, and pods are bound to it that do not have it",
         "by force, whoever has it",
     ],
 )
 def test_the_api_is_asked_for_a_node_whose_end_alone_says_that_nobody_has_a_device(
-    there: tuple[Object, ...], policy: Policy, *, asked: bool
+    there: tuple[Object, ...], policy: Policy, asked: tuple[bool, bool]
 ) -> None:
     (detach,) = attach.decide(view(Row(there, policy=policy)), CR, policy, b.NOW).actions
     assert isinstance(detach, Detach)
-    assert detach.gone is asked
+    assert (detach.gone, detach.empty) == asked
 
 
 def test_a_taint_says_when_it_was_written_by_our_own_clock_and_for_which_resource() -> None:

@@ -63,7 +63,7 @@ RESOURCES = {
     "in use": Row(b.resource(record=CLAIM), (READY_CLAIM, POD)),
     "in use under its vendor's name": Row(
         b.resource(DeviceID(GPU, "a100-fabricrack-a", "a100-1"), record=CLAIM, uuid="u"),
-        (b.claim("c", devices=(SHARED,), waits=()), b.vendor_slice("u")),
+        (b.node(), b.claim("c", devices=(SHARED,), waits=()), b.vendor_slice("u")),
         policy=b.policy(b.model("A100", driver=GPU), base=POLICY),
     ),
     "on its way": Row(b.resource(state=ATTACHING), fault="is Attaching on n1 while nothing is under way"),

@@ -108,6 +108,7 @@ def offers(*objects: Object, stage: Inventory = ONE, chosen: Policy = policy(), 
         ((resource(state=ResourceState.ATTACHING), WANTED), TAKEN, policy(), Pinned(NODE)),
         (
             (
+                node(),
                 resource(uuid="GPU-1"),
                 WANTED,
                 vendor_slice("GPU-1"),

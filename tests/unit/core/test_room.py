@@ -314,6 +314,9 @@ def test_models_that_cannot_coexist_are_found_whichever_of_them_says_so(
 # --- who stays
 
 
+LEFT_WITH = (vendor_slice("GPU-1"), claim("a", devices=["gpu.example.com/n1/gpu-0"], waits=()))
+
+
 @pytest.mark.parametrize(
     ("one", "others", "stays"),
     [
@@ -327,14 +330,12 @@ def test_models_that_cannot_coexist_are_found_whichever_of_them_says_so(
         (resource(request="by-hand"), (), False),
         (resource(request="by-hand"), (request(1),), True),
         (resource(uuid="GPU-1"), (vendor_slice("GPU-1"),), False),
-        (
-            resource(uuid="GPU-1"),
-            (vendor_slice("GPU-1"), claim("a", devices=["gpu.example.com/n1/gpu-0"], waits=())),
-            True,
-        ),
+        (resource(uuid="GPU-1"), (node(), *LEFT_WITH), True),
+        (resource(uuid="GPU-1"), (pod("p", on="n1"), *LEFT_WITH), True),
+        (resource(uuid="GPU-1"), LEFT_WITH, False),
         (
             resource(),
-            (vendor_slice(""), claim("a", devices=["gpu.example.com/n1/gpu-0"], waits=())),
+            (node(), vendor_slice(""), claim("a", devices=["gpu.example.com/n1/gpu-0"], waits=())),
             False,
         ),
     ],
@@ -350,6 +351,8 @@ def test_models_that_cannot_coexist_are_found_whichever_of_them_says_so(
         "somebody asked for it",
         "its driver publishes it",
         "a claim holds it under its driver's name",
+        "likewise, on a node that is gone while a pod is bound to it",
+        "a claim was left with it on a node that is gone",
         "devices without a uuid are not taken for each other",
     ],
 )
@@ -361,7 +364,7 @@ def test_a_resource_stays_if(one: Object, others: tuple[Object, ...], *, stays: 
 
 def test_a_claim_that_holds_a_device_under_both_names_is_one_holder() -> None:
     both = claim("a", devices=["a100-1", "gpu.example.com/n1/gpu-0"])
-    view = world(resource(uuid="GPU-1"), vendor_slice("GPU-1"), both)
+    view = world(node(), resource(uuid="GPU-1"), vendor_slice("GPU-1"), both)
     (known,) = view.resources_on(NODE)
     assert room.names_of(view, known) == (device("a100-1"), device("gpu.example.com/n1/gpu-0"))
     assert room.holders(view, known) == (both,)
