@@ -10,12 +10,13 @@ import msgspec
 import pytest
 import yaml
 
-from jackfield.sim import scenario
+from jackfield.sim import scenario, trouble
 from jackfield.sim.chance import Chance
 from jackfield.sim.scenario import CreateClaim, CreatePod
 from jackfield.sim.torture import draw, hardship, plots, run, shrink
 from jackfield.sim.torture.draw import Ordeal
 from jackfield.sim.torture.run import Verdict
+from jackfield.sim.weather import Mishap
 
 ORDEALS = Path(__file__).parent / "ordeals"
 SEEDS = (3, 7)
@@ -80,6 +81,19 @@ def test_as_much_goes_wrong_as_is_wanted_on_the_same_cluster() -> None:
 def test_every_trouble_of_the_table_is_drawn() -> None:
     kinds = {type(step) for seed in MANY for step in draw.draw(seed).steps if not isinstance(step, CreatePod)}
     assert kinds >= set(hardship.TROUBLES) - set(hardship.UNDRAWN)
+
+
+def test_what_a_vendors_device_is_detached_by_is_never_too_late_for_a_scheduler() -> None:
+    """In `reschedule` an allocation that takes effect after `taintSeconds` would be of a device that is pulled."""
+    drawn = [draw.draw(seed, draw.Given(troubles=70)) for seed in FEWER]
+    late = [
+        all(model.binds for model in ordeal.setting.policy.models)
+        for ordeal in drawn
+        for step in ordeal.steps
+        if isinstance(step, trouble.Storm) and (step.program, step.mishap) == ("scheduler", Mishap.LATE)
+    ]
+    assert late
+    assert all(late)
 
 
 def test_no_pod_needs_a_spare_on_another_node() -> None:

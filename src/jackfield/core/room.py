@@ -192,8 +192,8 @@ def holders(view: View, resource: ComposableResource) -> tuple[ResourceClaim, ..
 def names_of(view: View, resource: ComposableResource) -> tuple[DeviceID, ...]:
     """Return all names under which a claim may hold the resource's device.
 
-    From a vendor's driver nobody has anything on a node that is gone (rule 16): a claim that a scheduler has left there,
-    given and reserved for nobody, stays so for as long as no pod comes for it.
+    From a vendor's driver nobody has anything on a node that is gone (rule 16): a claim that a scheduler has left
+    there, given and reserved for nobody, stays so for as long as no pod comes for it.
     """
     ours = (resource.device,) if resource.device is not None else ()
     return (*ours, *(() if node_gone(view, resource.node) else drivers_names(view, resource)))

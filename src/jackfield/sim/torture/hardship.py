@@ -160,12 +160,12 @@ def _restart(dice: random.Random, stage: Stage, at: float) -> AnyHardship:
 
 
 def _storm(dice: random.Random, stage: Stage, at: float) -> AnyHardship:
-    del stage
     program = dice.choice(OUR_PROGRAMS if dice.random() < 0.7 else PROGRAMS)
-    likely = dice.choice((0.1, 0.3, 0.7))
-    return trouble.Storm(
-        at=at, program=program, mishap=dice.choice(list(Mishap)), likely=likely, seconds=_span(dice)
-    )
+    likely, mishap = dice.choice((0.1, 0.3, 0.7)), dice.choice(list(Mishap))
+    # What a scheduler gave away before it heard of a taint must not take effect after `taintSeconds`: nobody can tell.
+    if program == "scheduler" and not stage.binds and mishap is Mishap.LATE:
+        mishap = Mishap.AFTER
+    return trouble.Storm(at=at, program=program, mishap=mishap, likely=likely, seconds=_span(dice))
 
 
 def _deafen(dice: random.Random, stage: Stage, at: float) -> AnyHardship:
