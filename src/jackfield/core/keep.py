@@ -8,7 +8,7 @@ import msgspec
 from jackfield.core import demand, naming, room
 from jackfield.core.demand import Demand, Postpone, Refuse, Serve, Settled, Want
 from jackfield.model.claim import ResourceClaim
-from jackfield.model.composition import ComposableResource, Wanted
+from jackfield.model.composition import ComposabilityRequest, ComposableResource, Wanted
 from jackfield.model.names import NEVER, DeviceID, Key, NodeName, Seconds
 from jackfield.model.policy import DeviceModel, Policy
 from jackfield.model.view import View
@@ -72,9 +72,22 @@ def _claimed(site: Site, model: DeviceModel) -> dict[DeviceID, Key]:
 
 
 def _own(site: Site, model: DeviceModel) -> list[ComposableResource]:
-    """Resources that the scaler's request for this node and model brought about, and that still stand."""
+    """Resources that the scaler's request for this node and model brought about, and that still stand.
+
+    What belongs to a request that is gone goes with it: to want it again would only have it attached anew.
+    """
     name = naming.request(site.node, model)
-    return [one for one in room.present(site.view, site.node) if one.request == name and not one.foreign]
+    request = site.view.request(name)
+    return [
+        one
+        for one in room.present(site.view, site.node)
+        if one.request == name and not one.foreign and not _orphaned(one, request)
+    ]
+
+
+def _orphaned(resource: ComposableResource, request: ComposabilityRequest | None) -> bool:
+    owners = [one.uid for one in resource.metadata.owner_references]
+    return bool(owners) and (request is None or request.uid not in owners)
 
 
 def _leaves(

@@ -7,7 +7,7 @@ from jackfield.core import demand, keep
 from jackfield.core.keep import Kept
 from jackfield.model.composition import ComposableResource, ResourceState, Wanted
 from jackfield.model.fabric import FabricDevice, Inventory, Machine, Traits
-from jackfield.model.meta import Object
+from jackfield.model.meta import Object, OwnerReference
 from jackfield.model.names import NEVER, Key, ModelName, NodeName, PhysicalID, Seconds
 from jackfield.model.policy import RESCHEDULE, NamespaceRule, Policy
 from jackfield.testing.builders import (
@@ -116,6 +116,32 @@ def test_a_device_that_is_there_is_wanted_for_its_claim() -> None:
 def test_a_resource_without_a_device_of_ours_is_left_alone() -> None:
     bare = resource(used=NOW - 900)
     assert kept(replace(bare, metadata=replace(bare.metadata, annotations={}))) == Kept((), ())
+
+
+OWNER = OwnerReference("cro.hpsys.ibm.ie.com/v1alpha1", "ComposabilityRequest", "jackfield-a100-n1", "uid-1")
+
+
+@pytest.mark.parametrize(
+    ("wish", "claims", "devices"),
+    [
+        (request({"a100-1": ""}, uid="uid-1"), (), "a100-1"),
+        (request({"a100-1": ""}, uid="uid-2"), (), ""),
+        (None, (), ""),
+        (None, (claim("a"),), "a100-1"),
+    ],
+    ids=[
+        "which is there",
+        "in whose place is another",
+        "which is gone",
+        "which is gone, but not for a claim",
+    ],
+)
+def test_an_idle_device_goes_with_the_request_that_it_belongs_to(
+    wish: Object | None, claims: tuple[Object, ...], devices: str
+) -> None:
+    there = () if wish is None else (wish,)
+    found = kept(resource(used=NOW - 1, owners=(OWNER,)), *there, *claims)
+    assert (staying(found), found.going) == (devices, ())
 
 
 def test_each_model_has_its_own_request() -> None:
