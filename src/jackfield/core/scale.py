@@ -78,25 +78,36 @@ def _also(view: View, policy: Policy, one: object) -> Iterable[NodeName]:
     match one:
         case ResourceClaim():
             rivals = (rival for result in one.results for rival in view.claims_holding(result.id))
+            behind = (view.resource_behind(result.id) for result in one.results)
+            waiting = (
+                node for resource in behind if resource is not None for node in _wanted_on(view, resource)
+            )
             recording = (resource.node for resource in view.resources_recording(one.key))
             # What it gives up falls idle by no change of its own, under a vendor's name or before it was recorded.
             idle = _past_spares(view, view.fabric_of(one.node), policy.models)
-            return (*(rival.node for rival in rivals), *recording, *idle)
+            return (*(rival.node for rival in rivals), *waiting, *recording, *idle)
         case ComposableResource():
             served = view.claim(one.record.claim) if one.record is not None else None
-            holding = view.claims_holding(one.device) if one.device is not None else ()
-            nodes = (*(claim.node for claim in holding), *((served.node,) if served else ()))
+            nodes = (*_wanted_on(view, one), *((served.node,) if served else ()))
             model = policy.model(one.spec.model)
             idle = _past_spares(view, view.fabric_of(one.node), (model,) if model is not None else ())
             return (*nodes, *_astray(view, policy, one), *idle)
         case ResourceSlice() if one.spec.node_name:
             # By the names that a vendor's driver publishes it is known who has what, and so what is idle.
-            return _past_spares(view, view.fabric_of(one.spec.node_name), policy.models)
+            idle = _past_spares(view, view.fabric_of(one.spec.node_name), policy.models)
+            here = view.resources_on(one.spec.node_name)
+            return (*idle, *(node for resource in here for node in _wanted_on(view, resource)))
         case Pod() if view.node(one.spec.node_name) is None:
             # The last on a node that was deleted: what was held there is not any more (rule 16).
             return (one.spec.node_name,)
         case _:
             return ()
+
+
+def _wanted_on(view: View, resource: ComposableResource) -> Iterable[NodeName]:
+    """Where claims were given the device by our name for it, wherever it is and whoever has it by another."""
+    holding = view.claims_holding(resource.device) if resource.device is not None else ()
+    return (claim.node for claim in holding)
 
 
 def _astray(view: View, policy: Policy, resource: ComposableResource) -> Iterable[NodeName]:
