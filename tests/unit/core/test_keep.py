@@ -8,7 +8,7 @@ from jackfield.core.keep import Kept
 from jackfield.model.composition import ComposableResource, ResourceState, Wanted
 from jackfield.model.fabric import FabricDevice, Inventory, Machine, Traits
 from jackfield.model.meta import Object, OwnerReference
-from jackfield.model.names import NEVER, Key, ModelName, NodeName, PhysicalID, Seconds
+from jackfield.model.names import NEVER, Key, ModelName, NodeName, PhysicalID, Seconds, Uid
 from jackfield.model.policy import RESCHEDULE, NamespaceRule, Policy
 from jackfield.testing.builders import (
     NODE,
@@ -118,7 +118,9 @@ def test_a_resource_without_a_device_of_ours_is_left_alone() -> None:
     assert kept(replace(bare, metadata=replace(bare.metadata, annotations={}))) == Kept((), ())
 
 
-OWNER = OwnerReference("cro.hpsys.ibm.ie.com/v1alpha1", "ComposabilityRequest", "jackfield-a100-n1", "uid-1")
+OWNER = OwnerReference(
+    "cro.hpsys.ibm.ie.com/v1alpha1", "ComposabilityRequest", "jackfield-a100-n1", Uid("uid-1")
+)
 
 
 @pytest.mark.parametrize(
