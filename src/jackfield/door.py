@@ -14,6 +14,8 @@ from typing import Final, Self
 import msgspec
 from aiohttp import web
 
+from jackfield.line import hang_up
+
 FILES_KEPT: Final = 100
 """Files that this process may need for other things than connections."""
 SILENT: Final = logging.getLogger("jackfield.access")
@@ -92,8 +94,7 @@ class Connection(web.RequestHandler):
 
     def cut_off(self) -> None:
         """Have nothing more to do with this client."""
-        if self.transport is not None:
-            self.transport.abort()
+        hang_up(self.transport)
 
     def _wait(self) -> None:
         loop = asyncio.get_running_loop()

@@ -1,10 +1,12 @@
-"""The line of every HTTP client here: one that is given up ends at once, one that does not come about says why.
+"""Lines of HTTP clients and servers: one that is given up ends at once, one that does not come about says why.
 
 Knows connections. Must not know what is asked on them, or of whom.
 """
 
+import asyncio
 import os
 import ssl
+from contextlib import suppress
 
 import aiohttp
 
@@ -18,10 +20,20 @@ class HangsUp(aiohttp.ClientResponse):
 
     def close(self) -> None:
         """Hang up, whether the server hears it or not."""
-        line = self.connection
-        if line is not None and line.transport is not None:
-            line.transport.abort()
+        if self.connection is not None:
+            hang_up(self.connection.transport)
         super().close()
+
+
+def hang_up(transport: asyncio.WriteTransport | None) -> None:
+    """End a connection at once, whether the other side hears it or not.
+
+    Python 3.11.2, which is Debian 12's, forgets the TLS of a connection that is closed a second time, and then cannot
+    end it at once. Such a one is on its way to its end, and whoever wants that has nothing more to do.
+    """
+    if transport is not None:
+        with suppress(AttributeError):
+            transport.abort()
 
 
 def unreached(error: aiohttp.ClientConnectorError) -> str:

@@ -24,6 +24,7 @@ from jackfield.cluster.face.watching import BOOKMARK_SECONDS, Hub, Watch
 from jackfield.cluster.store import Store
 from jackfield.codec import kinds
 from jackfield.door import Connection, Door, Patience
+from jackfield.line import hang_up
 from jackfield.model.names import Seconds
 from jackfield.ports import Clock
 
@@ -88,7 +89,7 @@ class ApiServer:
         left = [one.transport for one in self._server.connections if one.transport is not None]
         await self._server.shutdown(timeout=1.0)
         for one in left:  # nobody waits for a client to say goodbye
-            one.abort()
+            hang_up(one)
 
     # --- one call
 
