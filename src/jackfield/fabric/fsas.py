@@ -17,6 +17,7 @@ from jackfield.fabric.asking import BACK_OFF_MAX, Asking
 from jackfield.fabric.http import Answer, Broken, Request, Unsent, Wire
 from jackfield.fabric.settings import BadFabric, FabricSettings, Secret, options
 from jackfield.fabric.sights import Sights
+from jackfield.fabric.together import all_of
 from jackfield.model.fabric import FabricDevice, Failed, Inventory, Machine, Traits
 from jackfield.model.names import FabricName, ModelName, NodeName, Seconds
 from jackfield.ports import Clock, PortError, Refused, Retry
@@ -322,7 +323,7 @@ class Site:
         """
         places = await self.places()
         before = await self._free(places)
-        found = await _all([look(one) for one in places])
+        found = await all_of([look(one) for one in places])
         after = await self._free(places) if found else before
         free = {model: min(count, after[model]) for model, count in before.items()}
         devices = tuple(device for one in found for device in one.devices)
@@ -334,7 +335,7 @@ class Site:
     async def _free(self, places: tuple[Place, ...]) -> dict[ModelName, int]:
         if not places:
             return {ModelName(one.name): 0 for one in self.options.models}
-        counts = await _all([self._available(places[0], model) for model in self.options.models])
+        counts = await all_of([self._available(places[0], model) for model in self.options.models])
         return {
             ModelName(model.name): count for model, count in zip(self.options.models, counts, strict=True)
         }
@@ -385,14 +386,3 @@ class Site:
     def effect_by(self, until: Seconds) -> Seconds:
         """Return until when a call that was sent just now may still take effect; it was sent by `until`."""
         return Seconds(min(self.clock.now(), until) + self.options.effect_seconds)
-
-
-async def _all(work: list[Coroutine[object, object, T]]) -> tuple[T, ...]:
-    """Return what each gives; the first failure ends the others."""
-    tasks: list[asyncio.Task[T]] = []
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one) for one in work]
-    except BaseExceptionGroup as failures:
-        raise failures.exceptions[0] from None
-    return tuple(task.result() for task in tasks)

@@ -15,7 +15,8 @@ from jackfield.fabric.http import Request
 from jackfield.fabric.redfish.access import Accepted, Client, Declined, Sent
 from jackfield.fabric.redfish.options import Dialect, Identity, Options
 from jackfield.fabric.redfish.stock import Stock
-from jackfield.fabric.redfish.tree import Device, Picture, Seen, Tree, all_of
+from jackfield.fabric.redfish.tree import Device, Picture, Seen, Tree
+from jackfield.fabric.together import all_of
 from jackfield.model.names import FabricName, NodeName, PhysicalID, Seconds
 from jackfield.ports import Clock, Gone, Retry
 

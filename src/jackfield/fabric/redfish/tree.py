@@ -5,7 +5,7 @@ has changed. Must not know orders, nor change anything.
 """
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final, Generic, TypeVar
 
 import msgspec
@@ -13,6 +13,7 @@ import msgspec
 from jackfield.codec import redfish
 from jackfield.fabric.redfish.access import UNCLEAR_AGAIN, Client
 from jackfield.fabric.redfish.options import Dialect, Identity, Options
+from jackfield.fabric.together import all_of
 from jackfield.model.names import NodeName, PhysicalID, Seconds
 from jackfield.ports import Clock, Gone, Refused, Retry
 
@@ -353,14 +354,3 @@ def _zones_of(
         for block in zone.blocks:
             found.setdefault(block, set()).add(zone.uri)
     return {uri: frozenset(those) for uri, those in found.items()}
-
-
-async def all_of(work: Sequence[Coroutine[object, object, T]]) -> tuple[T, ...]:
-    """Return what each gives, side by side; the first failure ends the others."""
-    tasks: list[asyncio.Task[T]] = []
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one) for one in work]
-    except BaseExceptionGroup as failures:
-        raise failures.exceptions[0] from None
-    return tuple(one.result() for one in tasks)
