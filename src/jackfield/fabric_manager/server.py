@@ -21,6 +21,7 @@ from jackfield.fabric_manager.faces import Face, Trouble, bearer
 from jackfield.fabric_manager.faces.native import problem
 from jackfield.fabric_manager.faults import WIRE, Call, Fault, Kind
 from jackfield.fabric_manager.manager import Manager
+from jackfield.line import hang_up
 from jackfield.model.names import Seconds
 from jackfield.ports import Bug, Conflict, Gone, PortError, Refused, Retry
 
@@ -218,8 +219,8 @@ class Server:
             return answer
         if fault.kind is Kind.LATE:
             await self._manager.clock.sleep(fault.seconds)
-        elif request.transport is not None:
-            request.transport.abort()
+        else:
+            hang_up(request.transport)
         return answer
 
 

@@ -17,6 +17,7 @@ from aiohttp import web
 
 from jackfield.codec import native
 from jackfield.fabric.settings import Secret
+from jackfield.line import hang_up
 from jackfield.model.fabric import Inventory, Order, Progress, Working
 from jackfield.model.names import FabricName
 from jackfield.ports import Bug, Fabric, Gone, PortError
@@ -141,8 +142,8 @@ class Face:
         try:
             return await handler(request)
         except PortError as error:
-            if isinstance(error.__cause__, Unanswered) and request.transport is not None:
-                request.transport.abort()
+            if isinstance(error.__cause__, Unanswered):
+                hang_up(request.transport)
             return _problem(native.problem(error))
         except web.HTTPException as error:
             told = native.Problem(f"{native.TYPES}http", error.reason, error.status)

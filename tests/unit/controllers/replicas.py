@@ -208,6 +208,17 @@ class Stage:
         await self.until(lambda: one.led == share("one", "two") and two.led == share("two", "one"))
         return one, two
 
+    async def one_renews_too_late(self) -> Process:
+        """Start two, and return one: its renewal hangs when its lease runs out, and two takes over and hears nothing."""
+        one, two = await self.two()
+        await self.until(lambda: one.leases.left() > LEASE - 0.1)
+        one.wire.away = two.wire.deaf = True
+        await self.until(lambda: one.leases.left() < 1.2)
+        one.wire.stop()
+        one.wire.away = False
+        await self.until(lambda: two.led == EVERY)
+        return one
+
 
 def share(name: str, *others: str) -> frozenset[FabricName]:
     names = tuple(sorted((name, *others)))

@@ -327,13 +327,7 @@ def test_an_answer_that_was_lost_costs_nothing() -> None:
 
 def test_a_renewal_that_was_under_way_when_the_lease_ran_out_comes_too_late() -> None:
     async def scene(stage: Stage) -> None:
-        one, two = await stage.two()
-        await stage.until(lambda: one.leases.left() > LEASE - 0.1)
-        one.wire.away = two.wire.deaf = True
-        await stage.until(lambda: one.leases.left() < 1.2)
-        one.wire.stop()
-        one.wire.away = False
-        await stage.until(lambda: two.led == EVERY)
+        one = await stage.one_renews_too_late()
         await stage.wait(0.5)
         one.wire.go_on()
         await stage.wait(0.01)

@@ -56,13 +56,7 @@ def test_one_that_is_started_again_while_its_name_waits_to_lead_waits_too(later:
 
 def test_a_renewal_that_came_too_late_does_not_let_the_next_of_its_name_lead() -> None:
     async def scene(stage: Stage) -> None:
-        one, two = await stage.two()
-        await stage.until(lambda: one.leases.left() > LEASE - 0.1)
-        one.wire.away = two.wire.deaf = True
-        await stage.until(lambda: one.leases.left() < 1.2)
-        one.wire.stop()
-        one.wire.away = False
-        await stage.until(lambda: two.led == EVERY)
+        one = await stage.one_renews_too_late()
         one.wire.go_on()
         await stage.wait(0.01)
         await one.kill()

@@ -62,28 +62,16 @@ def noting(rule: DeviceTaintRule, uid: str) -> DeviceTaintRule:
 
 LEFT = left()
 DETACHING = b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7")
+CLAIMED = (b.vendor_slice("GPU-7"), TAINTED, b.claim("c", devices=(f"{VENDOR}/n1/gpu-0",)), DETACHING)
 LIFTED = ("DropTaint taint/a100-1.rack-a-taint", "FreeResource resource/a100-1.rack-a")
 ROWS = {
     "a vendor's device that a claim has": Row(
-        (
-            NODE,
-            b.vendor_slice("GPU-7"),
-            TAINTED,
-            b.claim("c", devices=(f"{VENDOR}/n1/gpu-0",)),
-            b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7"),
-        ),
+        (NODE, *CLAIMED),
         wait=("Released",),
         says="claim default/c to give it up",
         policy=vendors(),
     ),
-    "a vendor's device that a claim was left with on a node that is gone": LEAVES._replace(
-        there=(
-            b.vendor_slice("GPU-7"),
-            TAINTED,
-            b.claim("c", devices=(f"{VENDOR}/n1/gpu-0",)),
-            b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7"),
-        )
-    ),
+    "a vendor's device that a claim was left with on a node that is gone": LEAVES._replace(there=CLAIMED),
     "a vendor's device on a node that is gone, nobody knows which": LEAVES._replace(
         there=(
             b.claim("c", devices=(f"{VENDOR}/n1/gpu-0",), waits=()),
@@ -100,13 +88,7 @@ ROWS = {
         policy=vendors(),
     ),
     "a vendor's device that a claim has on a node that is gone, while a pod is bound to it": Row(
-        (
-            b.pod("p", on="n1"),
-            b.vendor_slice("GPU-7"),
-            TAINTED,
-            b.claim("c", devices=(f"{VENDOR}/n1/gpu-0",)),
-            b.resource(HANDED, state=ResourceState.DETACHING, uuid="GPU-7"),
-        ),
+        (b.pod("p", on="n1"), *CLAIMED),
         wait=("Released",),
         says="claim default/c to give it up",
         policy=vendors(),
