@@ -209,7 +209,7 @@ class Stage:
         return one, two
 
     async def one_renews_too_late(self) -> Process:
-        """Start two, and return one: its renewal hangs when its lease runs out, and two takes over and hears nothing."""
+        """Start two, and return one: its renewal hangs when its lease runs out; two takes over and hears nothing."""
         one, two = await self.two()
         await self.until(lambda: one.leases.left() > LEASE - 0.1)
         one.wire.away = two.wire.deaf = True
