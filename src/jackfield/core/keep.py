@@ -8,7 +8,7 @@ import msgspec
 from jackfield.core import demand, naming, room
 from jackfield.core.demand import Demand, Postpone, Refuse, Serve, Settled, Want
 from jackfield.model.claim import ResourceClaim
-from jackfield.model.composition import ComposabilityRequest, ComposableResource, Wanted
+from jackfield.model.composition import ComposableResource, Wanted
 from jackfield.model.names import NEVER, DeviceID, Key, NodeName, Seconds
 from jackfield.model.policy import DeviceModel, Policy
 from jackfield.model.view import View
@@ -81,13 +81,8 @@ def _own(site: Site, model: DeviceModel) -> list[ComposableResource]:
     return [
         one
         for one in room.present(site.view, site.node)
-        if one.request == name and not one.foreign and not _orphaned(one, request)
+        if one.request == name and not one.foreign and not one.outlives(request)
     ]
-
-
-def _orphaned(resource: ComposableResource, request: ComposabilityRequest | None) -> bool:
-    owners = [one.uid for one in resource.metadata.owner_references]
-    return bool(owners) and (request is None or request.uid not in owners)
 
 
 def _leaves(

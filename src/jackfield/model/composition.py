@@ -269,6 +269,11 @@ class ComposableResource(Object, frozen=True, gc=False, kw_only=True):
         """The request it belongs to."""
         return self.metadata.labels.get(MANAGED_BY, "")
 
+    def outlives(self, request: ComposabilityRequest | None) -> bool:
+        """Whether the request that owns it is gone, whatever stands under its name by now: it goes with that one."""
+        owners = [one.uid for one in self.metadata.owner_references]
+        return bool(owners) and (request is None or request.uid not in owners)
+
     @property
     def last_used(self) -> Seconds:
         """When a claim last used it; its creation where none did."""

@@ -17,8 +17,8 @@ from jackfield.model.composition import (
     ComposableResource,
     ResourceState,
 )
-from jackfield.model.meta import Condition, Object
-from jackfield.model.names import DeviceID, Seconds
+from jackfield.model.meta import Condition, Object, OwnerReference
+from jackfield.model.names import DeviceID, Seconds, Uid
 from jackfield.model.policy import DRIVER, FAILED, READY, RESCHEDULE, Policy
 from jackfield.model.slice import ResourceSlice
 from jackfield.testing import builders as b
@@ -143,6 +143,9 @@ HELD_FOR = b.policy(base=Policy(hold_seconds=Seconds(600.0), binding_timeout_sec
 IDLE = b.resource(used=b.NOW - 100, physical="1")
 GOING = b.resource(used=b.NOW - 100, physical="1", deleted=b.NOW)
 WISH = b.request({"a100-2": ""})
+OWNER = OwnerReference(
+    "cro.hpsys.ibm.ie.com/v1alpha1", "ComposabilityRequest", WISH.metadata.name, Uid("uid-1")
+)
 EARLY = ("resource/a100-1.rack-a: is returned 500 s before its time, and nobody needs it or its room",)
 SHOWN = b.inventory(attached={"1": "n1"})
 
@@ -167,6 +170,14 @@ RETURNS = {
     "of a node that takes no more pods": Return(beside=(b.node(cordoned=True), WISH)),
     "missing": Return(b.resource(used=b.NOW - 100, conditions=(Condition(MISSING, "True"),))),
     "of a request that is gone": Return(beside=(NODE,)),
+    "of a request in whose place is another": Return(
+        b.resource(used=b.NOW - 100, owners=(OWNER,)), beside=(NODE, b.request({"a100-2": ""}, uid="uid-2"))
+    ),
+    "of a request that is still there": Return(
+        b.resource(used=b.NOW - 100, owners=(OWNER,)),
+        beside=(NODE, b.request({"a100-2": ""}, uid="uid-1")),
+        early=True,
+    ),
     "of a request that is going": Return(beside=(NODE, b.request({}, deleted=b.NOW))),
     "of a request by hand": Return(
         b.resource(used=b.NOW - 100, request="by-hand"), beside=(NODE, b.request(1))

@@ -120,6 +120,8 @@ def _returned(moment: Moment, old: ComposableResource) -> Said:
         return
     if request is None or not request.scalers or request.deleting or policy.model(old.spec.model) is None:
         return  # whoever asked for it by hand gives it back when he likes
+    if old.outlives(request):
+        return  # the one that kept it was deleted, and what stands under its name is another
     wanted = [one.device for one in request.wanted]
     rivals = view.claims_holding(old.device)
     needed = any(
