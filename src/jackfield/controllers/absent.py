@@ -1,8 +1,8 @@
 """Resources whose manager does not show their device where it should be, and since when that is certain.
 
 An inventory may only be older than the books: what it lacks counts if an earlier one had it, else from the first one
-that was asked for after the device was found wanting. That is counted anew by every process, so that nobody gives up
-too early. Knows looks and answers. Must not know why a device is where, nor what follows.
+that was asked for when it was known that the device should be there. That is counted anew by every process, so that
+nobody gives up too early. Knows looks and answers. Must not know why a device is where, nor what follows.
 """
 
 from jackfield.model.composition import ComposableResource

@@ -279,26 +279,31 @@ class Supply:
             self.absent.forget(fabric, resource)
 
     def seek(self, resource: ComposableResource) -> None:
-        """Look whether a resource's device is where it should be, as far as its manager has shown anything."""
+        """Look whether a resource's device is where it should be, and as its manager shows it.
+
+        Before the manager has shown anything nothing is: its first answer counts, if it was asked for since. Books from
+        a backup may name what left long ago.
+        """
         name = resource.device
         fabric = naming.fabric_of(name, self.policy) if name else None
-        inventory = self.inventories.get(fabric) if fabric is not None else None
-        if name is None or fabric is None or inventory is None:
+        if name is None or fabric is None:
             return
         match resource.state:
             case ResourceState.ONLINE if self._shown(fabric, resource):
                 self.absent.shown(fabric, resource)
             case ResourceState.ONLINE:
                 self.absent.lack(fabric, resource)
-            case ResourceState.NEW | ResourceState.ATTACHING if self._vanished(inventory, name):
+            case ResourceState.NEW | ResourceState.ATTACHING if self._vanished(fabric, name):
                 self.absent.lack(fabric, resource)
             case _:
                 self.absent.forget(fabric, resource)
 
-    def _vanished(self, inventory: Inventory, name: DeviceID) -> bool:
+    def _vanished(self, fabric: FabricName, name: DeviceID) -> bool:
         """Whether there is no such device; where the manager chooses, a name stands for none in particular."""
-        known = not inventory.traits.chooses_device and naming.model_of(name, self.policy) is not None
-        return known and name not in self.physical
+        inventory = self.inventories.get(fabric)
+        if inventory is None or inventory.traits.chooses_device:
+            return False
+        return naming.model_of(name, self.policy) is not None and name not in self.physical
 
     def _arrived(self, fabric: FabricName, resource: ComposableResource) -> bool:
         """Whether its manager counts its device as attached, be it that we have not noted yet which one came."""

@@ -104,18 +104,9 @@ def _release(view: View, resource: ComposableResource, policy: Policy, now: Seco
 
 
 def _heir(view: View, resource: ComposableResource) -> str:
-    """Return who else has the device on this node, to stay: it came by another order, of which this one knows nothing.
-
-    Only a restored backup does that. The device is not ours to take off the bus.
-    """
-    physical = resource.status.cdi_device_id
-    rivals = (one for one in view.resources_on(resource.node) if one.uid != resource.uid and one.stands)
-    alike = (one for one in rivals if physical and one.status.cdi_device_id == physical)
-    return next((one.metadata.name for one in alike if _pool(one) == _pool(resource)), "")
-
-
-def _pool(resource: ComposableResource) -> str:
-    return resource.device.pool if resource.device is not None else ""
+    """Return who else has the device on this node, to stay: then it is not ours to take off the bus."""
+    staying = (one for one in sight.alike(view, resource) if one.stands)
+    return next((one.metadata.name for one in staying), "")
 
 
 def _let_go(resource: ComposableResource, device: PhysicalID, because: str) -> Release:

@@ -185,7 +185,16 @@ def _fit(asked: _Asked, result: DeviceRequestAllocationResult) -> _Fit | Refusal
                 return Refusal(f"{one.device}, which this claim had before, to be unprepared")
         elif one.physical == physical or one.seen == own:
             return Refusal(f"{result.device} to be unprepared for claim {one.claim}")
+    if all(one.uid != uid for one in asked.facts.prepared):
+        leaving = [one.metadata.name for one in sight.alike(asked.view, resource) if _leaves(one)]
+        if leaving:
+            return Refusal(f"{leaving[0]}, which has the same device, to be returned")
     return _Fit(resource, seen)
+
+
+def _leaves(resource: ComposableResource) -> bool:
+    """Whether its node may have said already that nobody uses the device: it may be pulled at any moment."""
+    return resource.withdrawn or resource.state in {ResourceState.DETACHING, ResourceState.DELETING}
 
 
 def _resource(asked: _Asked, result: DeviceRequestAllocationResult) -> ComposableResource | Refusal:

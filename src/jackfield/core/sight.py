@@ -14,6 +14,7 @@ import msgspec
 from jackfield.model.composition import ComposableResource
 from jackfield.model.host import Facts, HostDevice, Identity, Seen
 from jackfield.model.names import PhysicalID
+from jackfield.model.view import View
 
 LETTERS_MIN = 4
 """A shorter serial number tells nothing apart."""
@@ -41,6 +42,20 @@ def of(resource: ComposableResource, facts: Facts, order: tuple[Identity, ...]) 
         return None
     places = " and ".join(one.address or one.device for one in several)
     return Blurred(f"{physical or device} to be one device; {places} go by that name alike", several)
+
+
+def alike(view: View, resource: ComposableResource) -> tuple[ComposableResource, ...]:
+    """Return who else in the books of the node means the same device.
+
+    One of them got it by an order of which the other knows nothing: only a restored backup does that.
+    """
+    physical, pool = resource.status.cdi_device_id, _pool(resource)
+    others = (one for one in view.resources_on(resource.node) if physical and one.uid != resource.uid)
+    return tuple(one for one in others if one.status.cdi_device_id == physical and _pool(one) == pool)
+
+
+def _pool(resource: ComposableResource) -> str:
+    return resource.device.pool if resource.device is not None else ""
 
 
 def _ways(

@@ -107,8 +107,21 @@ def test_what_is_on_its_way_must_only_exist_and_what_goes_need_not(
 
 def test_whoever_has_just_started_looks_for_every_device_there_is() -> None:
     store = b.world(b.resource(physical="1", on="n9"))
-    assert looked(store, POOL, 1) == NEVER
-    assert looked(store, POOL, 2) == 2
+    assert looked(store, POOL, 1) == 1, "a backup may have brought back what left long ago"
+    assert looked(store, HERE, 2) == 1
+    told = b.world()
+    told.ask(b.FABRIC, b.NOW)
+    told.put(ONLINE)
+    told.see(POOL, at=Seconds(1))
+    assert since(told) == NEVER, "it may have come since"
+    assert looked(told, POOL, 2) == 2
+
+
+def test_what_is_shown_in_the_first_answer_or_leaves_before_is_not_missing() -> None:
+    assert looked(b.world(ONLINE), HERE, 1) == NEVER
+    leaving = b.world(ONLINE)
+    leaving.put(b.resource(physical="1", state=ResourceState.DETACHING, version="9"))
+    assert looked(leaving, POOL, 1) == NEVER
 
 
 def test_a_resource_that_is_made_anew_begins_anew() -> None:

@@ -22,6 +22,7 @@ ONE, TWO = (Seen(PhysicalID(number), f"GPU-{number}") for number in "12")
 SERIAL, TWIN = (Seen(PhysicalID(one), one, one, "", "77777-1") for one in ("GPU-3", "GPU-4"))
 HOLD, HOLD_2 = "Hold resource/a100-1.rack-a", "Hold resource/a100-2.rack-a"
 WRITE = "WriteCDI claim/default/c"
+ON_RACK_B = b.resource(b.device("a100-2", fabric="rack-b"), physical="1", state=ResourceState.DETACHING)
 
 
 def recorded(uid: str = "u") -> Record:
@@ -71,9 +72,38 @@ PREPARES = {
     "admin access needs no preparing": Row(b.claim("c", uid="u", admin=True), ()),
     "another driver's device": Row(b.claim("c", uid="u", devices=("gpu.example.com/n1/gpu-0",)), ()),
     "deleted, but still online and recorded": Row(resources=(online(deleted=b.NOW),), do=(HOLD, WRITE)),
+    "another with the same device is not to be returned": Row(
+        resources=(online(), online("a100-2", physical="1", record=None)), do=(HOLD, WRITE)
+    ),
+    "another with the same device cannot be returned, since a claim is to have it": Row(
+        resources=(online(), online("a100-2", physical="1", record=recorded("v"), deleted=b.NOW)),
+        do=(HOLD, WRITE),
+    ),
+    "another of the same name on another fabric is being returned": Row(
+        resources=(online(), ON_RACK_B),
+        do=(HOLD, WRITE),
+    ),
+    "another on another node is being returned": Row(
+        resources=(online(), online("a100-2", physical="1", on="n2", state=ResourceState.DETACHING)),
+        do=(HOLD, WRITE),
+    ),
+    "another is being returned, and it was prepared before": Row(
+        resources=(online(holder="u"), online("a100-2", physical="1", state=ResourceState.DETACHING)),
+        facts=Facts((ONE,), (prepared(),)),
+    ),
 }
 
+SAME = {"physical": "1", "record": None}  # it came by an order of which who is to have it knows nothing
+
 REFUSALS = {
+    "another with the same device is to be returned": Row(
+        resources=(online(), online("a100-2", **SAME, deleted=b.NOW)),
+        says="a100-2.rack-a, which has the same device, to be returned",
+    ),
+    "another with the same device is being returned": Row(
+        resources=(online(), online("a100-2", **SAME, state=ResourceState.DETACHING)),
+        says="a100-2.rack-a, which has the same device, to be returned",
+    ),
     "two devices go by its name": Row(
         resources=(online(physical="77777-1", uuid=""),),
         facts=Facts((SERIAL, TWIN)),
