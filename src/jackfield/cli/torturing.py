@@ -57,6 +57,7 @@ class Options(msgspec.Struct, frozen=True):
 
 def torture(options: Options) -> int:
     """Torture; return the exit status."""
+    _refuse_misfits(options)
     try:
         given = _given(options)
         if options.ordeal is not None:
@@ -66,14 +67,32 @@ def torture(options: Options) -> int:
         return output.UNUSABLE
     if options.seed is not None:
         ordeal = draw.draw(options.seed, given)
-        return _one(shrink.only(ordeal, _numbers(options.steps)) if options.steps else ordeal, options)
+        return _one(_only(ordeal, options.steps) if options.steps else ordeal, options)
     return _many(given, options)
+
+
+def _refuse_misfits(options: Options) -> None:
+    """Refuse what would be passed over in silence: whoever gave it would take the answer for another."""
+    if options.seed is not None and options.ordeal is not None:
+        raise click.UsageError("--seed draws an ordeal and --ordeal reads one: give one of them")
+    if options.steps and options.seed is None:
+        raise click.UsageError("--steps are those of one seed: give --seed as well")
+    if options.story and options.seed is None and options.ordeal is None:
+        raise click.UsageError("--story is told of one ordeal: give --seed or --ordeal as well")
 
 
 def _given(options: Options) -> Given:
     setting = scenario.read(options.world).setting if options.world is not None else None
     policy = read_policy(options.policy) if options.policy is not None else None
     return Given(setting, policy, options.troubles)
+
+
+def _only(ordeal: Ordeal, text: str) -> Ordeal:
+    """Return the ordeal with those of its steps alone; of none it would be survived, whatever was wrong with it."""
+    numbers = _numbers(text)
+    if not numbers or not all(1 <= number <= len(ordeal.steps) for number in numbers):
+        raise click.UsageError(f"--steps {text}: seed {ordeal.seed} has steps 1 to {len(ordeal.steps)}")
+    return shrink.only(ordeal, numbers)
 
 
 def _numbers(text: str) -> tuple[int, ...]:
