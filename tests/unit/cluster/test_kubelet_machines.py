@@ -1,10 +1,14 @@
 """Machines are ordered by creating a Node, come up after a while, and show that they live."""
 
+import pytest
+
+from jackfield.cluster.api import Client
 from jackfield.cluster.nodes.machines import Machines, MachineSettings
 from jackfield.model.lease import Lease
-from jackfield.model.names import NEVER, Key, NodeName, Seconds, named, seconds
+from jackfield.model.meta import Object
+from jackfield.model.names import NEVER, Key, NodeName, Seconds, Version, named, seconds
 from jackfield.model.node import HEARTBEATS, Node
-from jackfield.ports import Gone
+from jackfield.ports import Gone, Retry
 from unit.cluster.small_cluster import Stage, node, play, pod
 
 A, B = NodeName("a"), NodeName("b")
@@ -62,6 +66,31 @@ def test_a_machine_given_back_while_it_boots_is_forgotten() -> None:
         assert not await ready(stage, A)
         await stage.wait(30)
         assert await ready(stage, A)
+
+    play(story)
+
+
+class Breaking(Client):
+    """A handle whose line breaks when a deletion has taken effect."""
+
+    breaks = 2
+
+    async def delete(
+        self, kind: type[Object], key: Key, version: Version, *, grace_seconds: int | None = None
+    ) -> None:
+        self.breaks -= 1
+        await super().delete(kind, key, version, grace_seconds=grace_seconds)
+        if self.breaks:
+            raise Retry("the connection broke")
+
+
+def test_a_machine_is_given_back_though_the_line_breaks() -> None:
+    async def story(stage: Stage) -> None:
+        park = Machines(stage.cluster.client("machines", Breaking), stage.clock)
+        await stage.put(node(A))
+        await park.remove(A)
+        with pytest.raises(Gone):
+            await stage.cluster.read(Node, named(A))
 
     play(story)
 

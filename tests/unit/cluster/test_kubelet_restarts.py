@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import TypeVar
 
+import pytest
 from msgspec.structs import replace
 
 from jackfield.cluster.api import Client
@@ -50,6 +51,29 @@ class Rewinding(Apart):
         await asyncio.Event().wait()
 
 
+class Moving(Apart):
+    """It tells of a backup that was restored, and of a pod that is bound to another node then."""
+
+    async def told(self, pod: Pod) -> AsyncGenerator[Change, None]:
+        async for change in super().told(pod):
+            yield change
+        for name, seconds in (("", 3.0), ("m", 10.0)):
+            await running().sleep(Seconds(seconds))
+            yield Changed(replace(pod, spec=replace(pod.spec, node_name=NodeName(name))))
+        await asyncio.Event().wait()
+
+
+class Behind(Apart):
+    """It tells of a pod once more as it was before it ended."""
+
+    async def told(self, pod: Pod) -> AsyncGenerator[Change, None]:
+        async for change in super().told(pod):
+            yield change
+        await running().sleep(Seconds(10.0))
+        yield Changed(pod)
+        await asyncio.Event().wait()
+
+
 class Late(Apart):
     """It tells in one breath that a pod is there, and that it is gone."""
 
@@ -81,6 +105,49 @@ def test_a_pod_bound_no_more_is_stopped_and_runs_anew_when_it_is_bound_again() -
         assert driver.calls == [("prepare", "c"), ("unprepare", "c")], "it must have stopped first"
         await stage.wait(20)
         assert driver.calls == [("prepare", "c"), ("unprepare", "c"), ("prepare", "c")]
+
+    play(story)
+
+
+def test_a_pod_bound_to_another_node_waits_for_no_end_on_one_that_is_gone() -> None:
+    async def story(stage: Stage) -> None:
+        driver, there = await scene(stage, pod("p", "c")), Driver(stage)
+        await stage.put(node("m"))
+        client = stage.cluster.client("kubelet", Moving)
+        plugins = {N: driver, NodeName("m"): there}
+        stage.start(Kubelets(client, stage.clock, lambda one: {DRIVER: plugins[one]}).run())
+        await stage.wait(2.5)
+        driver.takes = Seconds(1e6)
+        await stage.wait(2.5)
+        assert driver.calls == [("prepare", "c"), ("unprepare", "c")]
+        await stage.cluster.delete(Node, named(N), Version(""))
+        await stage.wait(10)
+        assert there.calls == [("prepare", "c")]
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("phase", "calls"),
+    [
+        ("Succeeded", ["prepare", "unprepare"]),
+        ("Pending", ["prepare", "unprepare", "prepare", "unprepare"]),
+    ],
+    ids=["which has ended", "which a restored backup lets run again"],
+)
+def test_a_pod_whose_end_was_told_runs_again_only_if_it_is_to(phase: str, calls: list[str]) -> None:
+    async def story(stage: Stage) -> None:
+        driver = await scene(stage, pod("p", "c", run_seconds="2"))
+        client = stage.cluster.client("kubelet", Behind)
+        stage.start(Kubelets(client, stage.clock, lambda _: {DRIVER: driver}).run())
+        await stage.wait(8)
+        assert (await stage.pod("p")).status.phase == "Succeeded"
+        assert [what for what, _ in driver.calls] == ["prepare", "unprepare"]
+        body = {"status": {"phase": phase}}
+        await stage.cluster.write(Merge(Pod, Key("default", "p"), Version(""), body, status=True))
+        await stage.wait(20)
+        assert [what for what, _ in driver.calls] == calls
+        assert (await stage.pod("p")).status.phase == "Succeeded"
 
     play(story)
 

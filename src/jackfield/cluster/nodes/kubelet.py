@@ -7,7 +7,7 @@ not know what a plugin does, or whether containers are real. A node without pods
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -23,6 +23,8 @@ from jackfield.model.names import NEVER, Key, NodeName, Seconds, Uid, Version, r
 from jackfield.model.node import Node
 from jackfield.model.pod import Pod, PodCondition
 from jackfield.ports import Clock, Cluster, Conflict, Gone, Merge, Refused, Retry
+
+T = TypeVar("T")
 
 RUN_SECONDS = "jackfield.dev/run-seconds"
 """Annotation of a pod: it ends by itself after so long."""
@@ -93,6 +95,15 @@ class _Worker:
             self.nap.cancel()
 
 
+def _lost_on(node: NodeName, workers: dict[T, _Worker]) -> None:
+    """Cancel those on a node that is gone, and forget them."""
+    for key, worker in list(workers.items()):
+        if worker.node == node:
+            del workers[key]
+            if worker.task is not None:
+                worker.task.cancel()
+
+
 class Kubelets:
     """All kubelets. `run` them; new ones with the same checkpoint are what a restart makes."""
 
@@ -117,6 +128,8 @@ class Kubelets:
         self._workers: dict[Key, _Worker] = {}
         self._leaving: dict[Uid, _Worker] = {}
         """Those that still have to stop and to unprepare; the same pod may be back by then."""
+        self._ended: dict[Uid, None] = {}
+        """Pods whose end we have told, for as long as they are there: what is heard of them may be older."""
 
     async def run(self) -> None:
         """Serve all nodes, for ever."""
@@ -137,11 +150,8 @@ class Kubelets:
         """Lose a machine: nothing on it is stopped, unprepared or told; it is simply not there."""
         name = node.name
         self._nodes.pop(name, None)
-        for key, worker in list(self._workers.items()):
-            if worker.node == name:
-                del self._workers[key]
-                if worker.task is not None:
-                    worker.task.cancel()
+        _lost_on(name, self._workers)
+        _lost_on(name, self._leaving)
         self._preparer.checkpoint.forget(name)
 
     def _pod_put(self, pod: Pod) -> None:
@@ -166,6 +176,7 @@ class Kubelets:
 
     def _pod_gone(self, pod: Pod) -> None:
         self._waiting.get(pod.spec.node_name, {}).pop(pod.key, None)
+        self._ended.pop(pod.uid, None)
         worker = self._workers.pop(pod.key, None)
         if worker is not None:
             worker.gone = True
@@ -194,6 +205,26 @@ class Kubelets:
         # One that is gone before it could begin is among them itself.
         if before is not None and before is not worker and before.task is not None:
             await asyncio.wait((before.task,))
+        if worker.pod.uid not in self._ended or not await self._is_over(worker):
+            await self._serve(worker)
+        elif worker.halted:
+            await self._persist(worker, lambda: self._delete(worker.pod))
+        if self._workers.get(worker.pod.key) is worker:
+            del self._workers[worker.pod.key]
+        if self._leaving.get(worker.pod.uid) is worker:
+            del self._leaving[worker.pod.uid]
+
+    async def _is_over(self, worker: _Worker) -> bool:
+        """Whether a pod whose end was told is over indeed; after a restored backup it may have to run again."""
+        found: list[Pod] = []
+
+        async def read() -> None:
+            found.append(await self._cluster.read(Pod, worker.pod.key))
+
+        await self._persist(worker, read)
+        return not any(one.uid == worker.pod.uid and not one.finished for one in found)
+
+    async def _serve(self, worker: _Worker) -> None:
         started = self._is_started(worker) or (await self._prepare(worker) and await self._begin(worker))
         if started:
             await self._doze(worker, self._run_seconds_left(worker.pod))
@@ -203,11 +234,8 @@ class Kubelets:
                 await self._clock.sleep(min(self._settings.stop(worker.pod), grace))
         await self._unprepare(worker.node, worker.pod.uid)
         if not worker.gone:
+            self._ended[worker.pod.uid] = None
             await self._end(worker, "Succeeded" if started else "Failed")
-        if self._workers.get(worker.pod.key) is worker:
-            del self._workers[worker.pod.key]
-        if self._leaving.get(worker.pod.uid) is worker:
-            del self._leaving[worker.pod.uid]
 
     def _is_started(self, worker: _Worker) -> bool:
         """Whether the pod's containers are found running, or ended: as upstream, nothing is prepared for it then."""

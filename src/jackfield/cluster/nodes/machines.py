@@ -111,8 +111,9 @@ class Machines:
         return found
 
     async def remove(self, name: NodeName) -> None:
-        """Give a machine back. Nothing that runs on it is asked."""
-        await self._cluster.delete(Node, named(name), Version(""))
+        """Give a machine back, unless that is done. Nothing that runs on it is asked."""
+        with suppress(Gone):
+            await insist(self._clock, partial(self._cluster.delete, Node, named(name), Version("")))
 
     async def cordon(self, name: NodeName, *, unschedulable: bool = True) -> None:
         """Keep new pods away from a node, or no longer."""
