@@ -214,7 +214,8 @@ def _serve(view: View, wish: Demand, policy: Policy, now: Seconds) -> Plan:
 def _not_online(view: View, want: Want) -> Waiting | None:
     resource, name = want.resource, want.device.device
     if resource is None:
-        return _wait(want.claim, "Composing", f"{name} to be ordered for {want.claim.node}")
+        what = f"{name} to be ordered for {want.claim.node}{_in_the_way(view, want)}"
+        return _wait(want.claim, "Composing", what)
     leaving = resource.state in {ResourceState.DETACHING, ResourceState.DELETING}
     # A resource that is to go still serves the claim that it is recorded for: that keeps it.
     leaving |= resource.deleting and (resource.record is None or resource.record.uid != want.claim.uid)
@@ -223,6 +224,15 @@ def _not_online(view: View, want: Want) -> Waiting | None:
     if resource.state is not ResourceState.ONLINE:
         return _wait(want.claim, "Attaching", f"{name} to be attached to {resource.node}")
     return _not_usable(view, want, resource)
+
+
+def _in_the_way(view: View, want: Want) -> str:
+    """Why nothing is ordered, where only somebody else can help: a request of his is not touched."""
+    request = view.request(naming.request(want.claim.node, want.model))
+    if request is None or request.scalers:
+        return ""
+    name = request.metadata.name
+    return f" when ComposabilityRequest {name}, which somebody else wrote under this name, is deleted"
 
 
 def _not_usable(view: View, want: Want, resource: ComposableResource) -> Waiting | None:

@@ -97,6 +97,7 @@ def test_a_claim_that_is_ready_is_left_alone() -> None:
     ("one", "others", "reason", "what"),
     [
         (None, (), "Composing", "a100-1 to be ordered for n1"),
+        (None, (request(1),), "Composing", "a100-1 to be ordered for n1"),
         (resource(state=ResourceState.NEW), (), "Attaching", "a100-1 to be attached to n1"),
         (resource(state=ResourceState.ATTACHING), (), "Attaching", "a100-1 to be attached to n1"),
         (resource(on="n2"), (), "Moving", "a100-1 to come back from n2"),
@@ -134,6 +135,7 @@ def test_a_claim_that_is_ready_is_left_alone() -> None:
     ],
     ids=[
         "no resource",
+        "no resource, and a request of somebody else's",
         "a new resource",
         "a resource that is attaching",
         "a resource on another node",
@@ -157,6 +159,17 @@ def test_nobody_is_recorded_or_ready_because_of(
     found = plan(*objects)
     assert found.waiting == (Waiting("claim/default/a", reason, what),)
     assert not [one for one in found.actions if isinstance(one, RecordClaim | SetCondition)]
+
+
+def test_who_waits_for_somebody_elses_request_under_our_name_is_told_which() -> None:
+    theirs = request(1, name="jackfield-a100-n1")
+    what = (
+        "a100-1 to be ordered for n1 when ComposabilityRequest jackfield-a100-n1, which somebody else wrote under this "
+        "name, is deleted"
+    )
+    found = plan(A, theirs)
+    assert found.waiting == (Waiting("claim/default/a", "Composing", what),)
+    assert found.actions == ()
 
 
 def test_a_holder_of_the_claims_own_uid_does_not_stand_in_the_way() -> None:

@@ -40,8 +40,10 @@ from jackfield.model.slice import ResourceSlice
 from jackfield.model.taint import DeviceTaintRule
 from jackfield.model.view import Delta, ObjectChanged
 from jackfield.ports import Changed, Deleted, Prepared
-from jackfield.sim.audit import ending, forsaken
+from jackfield.sim.audit import ending
+from jackfield.sim.audit.changes import Changes
 from jackfield.sim.audit.checkers import Checker
+from jackfield.sim.audit.forsaken import Forsaken
 from jackfield.sim.audit.given_up import GivenUp
 from jackfield.sim.audit.ledger import Ledger, PodLife, Summary
 from jackfield.sim.audit.orders import Call, Line, Orders
@@ -102,14 +104,14 @@ class Audit:
         self._astray: dict[PhysicalID, None] = {}  # devices that a restored backup shows where they were
         self._abandoned: dict[Uid, None] = {}  # claims of pods that went before they had ended
         self._prepared: dict[NodeName, dict[tuple[Uid, PhysicalID], None]] = {}
-        self._changed: dict[str, Seconds] = {}
         self._given_up = GivenUp()
+        self._forsaken = Forsaken()
         self._overlooked = Overlooked(world)
         self._unshown: dict[str, None] = {}  # nodes and resources whose manager forgot something
         self._by_hand: dict[str, int] = {}  # requests that somebody else wrote: at which version they came
         self._waits: dict[str, tuple[Seconds, Waiting]] = {}
         self._began = world.clock.now()
-        self._fair_since = self._began
+        self._changes = Changes(self._began)
         self._next_glance = self._began
         self._look()
         self._listen()
@@ -180,7 +182,7 @@ class Audit:
         self._orders.forget()
         self._store.clear()
         self._look()
-        self._fair_since = self._world.clock.now()
+        self._changes.fair_since = self._world.clock.now()
         self.repeats += REWIND_WRITES_MAX
         for kind in KINDS:
             for item in self._world.api.list(kind).items:
@@ -197,7 +199,7 @@ class Audit:
         if gone and isinstance(one, Pod) and not one.finished:
             claims = (self._store.claim(Key(one.metadata.namespace, name)) for name in one.claim_names)
             self._abandoned |= {claim.uid: None for claim in claims if claim is not None}
-        for pod in forsaken.pods(event, self._store):
+        for pod in self._forsaken.pods(event, self._store):
             self._robbed[pod.uid], self.hopeless[pod.key] = None, "its claim was taken back when it was bound"
         for delta in self._store.observe(Deleted(one) if gone else Changed(one)):
             if isinstance(delta, ObjectChanged):
@@ -320,13 +322,8 @@ class Audit:
         self._ledger.count(old, new, now)
         if isinstance(new, ComposableResource):
             self._ledger.serves_request(self._store, new)
-        # That a resource goes happens to its device too: who waits for it is served next.
-        for one in (old, new):
-            if isinstance(one, ComposableResource):
-                self._changed[f"device/{one.device}"] = now
+        self._changes.note(old, new, now)
         self._given_up.note(old, new, now)
-        if isinstance(new, ResourceClaim):
-            self._changed[f"claim/{new.key}"] = now
         if isinstance(new, ComposabilityRequest) and old is None:
             self._by_hand.pop(new.metadata.name, None)
             self._by_hand |= {} if new.scalers else {new.metadata.name: int(new.metadata.resource_version)}
@@ -445,11 +442,11 @@ class Audit:
         now = self._world.clock.now()
         self._told(self._overlooked.look(now))
         if ending.is_stormy(self._world):
-            self._fair_since = now
-        elif now >= self._fair_since + FAIR_SECONDS and not self._store.policy.paused:
+            self._changes.fair_since = now
+        elif now >= self._changes.fair_since + FAIR_SECONDS and not self._store.policy.paused:
             scene = ending.Scene(self._world, self._store, now, self._excused, self.hopeless)
-            changed = ending.Changes(self._changed, self._fair_since)
-            self._told((*ending.unexplained(scene, changed, self._waits), *ending.in_vain(scene, changed)))
+            vain = ending.in_vain(scene, self._changes)
+            self._told((*ending.unexplained(scene, self._changes, self._waits), *vain))
 
     def quiet(self) -> tuple[str, ...]:
         """Look at everything: for a moment at which nothing is under way."""

@@ -19,6 +19,7 @@ from jackfield.model.names import DeviceID, FabricName, Key, PhysicalID, Seconds
 from jackfield.model.plan import Waiting
 from jackfield.model.pod import Pod
 from jackfield.model.policy import FAILED, READY, RESCHEDULE
+from jackfield.sim.audit.changes import Changes
 from jackfield.sim.audit.checkers import Checker
 from jackfield.sim.spec import Refusals
 from jackfield.sim.world import SimWorld
@@ -86,18 +87,6 @@ def _known(scene: Scene) -> Said:
             for key in [key for key in (*truth, *known) if truth.get(key) != known.get(key)][:1]:
                 versions = f"version {known.get(key, 'none')} of {kind.__name__} {key}; it is {truth.get(key, 'none')}"
                 yield Checker.STORE_DIFFERS, f"replica/{replica.name}: knows {versions}"
-
-
-class Changes(msgspec.Struct, frozen=True):
-    """When claims and devices last changed, and since when nothing is wrong with anybody."""
-
-    at: Mapping[str, Seconds]
-    fair_since: Seconds
-
-    def since(self, claim: ResourceClaim) -> Seconds:
-        """Return since when nothing has happened to a claim or to what it was given."""
-        names = (f"claim/{claim.key}", *(f"device/{result.id}" for result in claim.results))
-        return max(self.fair_since, *(self.at.get(name, self.fair_since) for name in names))
 
 
 def is_stormy(world: SimWorld) -> bool:
@@ -174,7 +163,9 @@ def in_vain(scene: Scene, changes: Changes) -> Said:
         found = (scene.store.resource_of(result.id) for result in claim.results)
         under_way = any(one is not None and one.state is not ResourceState.ONLINE for one in found)
         patient = bool(scene.store.policy.namespaces) or _is_blocked(scene, claim)
-        if scene.now > since + IN_VAIN_SECONDS and not under_way and not patient:
+        # What another's request under our name kept from being ordered can be ordered only since that is gone.
+        still = scene.now - max(since, changes.unblocked_since(claim, scene.store.policy))
+        if still > IN_VAIN_SECONDS and not under_way and not patient:
             what = f"waits on {claim.node} for {scene.now - since:.0f} s, and nothing happens to its devices"
             yield Checker.WAITS_IN_VAIN, f"claim/{claim.key}: {what}"
 
