@@ -56,6 +56,15 @@ class Seen(msgspec.Struct, frozen=True):
     silent: Mapping[FabricName, str] = {}
     """Fabrics whose manager did not answer, and what it said."""
 
+    @property
+    def nothing(self) -> str:
+        """What to say if the API server showed nothing at all, and what to do; empty if it showed something."""
+        if not all(kind.__name__ in self.unread for kind in app.KINDS):
+            return ""
+        words = next(iter(self.unread.values()))
+        remedy = "see whether it runs, and whether the kubeconfig is the right one"
+        return f"the API server shows nothing: {words}; {remedy}"
+
 
 async def look(given: Given) -> Seen:
     """Read everything once; what does not answer is told. Raises one of UNREADABLE for what was given."""

@@ -12,7 +12,6 @@ import msgspec
 
 from jackfield.cli import live
 from jackfield.cli.output import FAILED, OK, UNUSABLE, as_json
-from jackfield.controllers import app
 from jackfield.core import overview
 from jackfield.core.lead import Replica, living
 from jackfield.core.overview import FabricLine, NodeLine, Objects, Overview
@@ -70,9 +69,8 @@ def seen_as_a_whole(seen: live.Seen) -> Overview:
 
 def troubles(seen: live.Seen, found: Overview) -> Iterator[str]:
     """Return what somebody should see to."""
-    if all(kind.__name__ in seen.unread for kind in app.KINDS):
-        words = next(iter(seen.unread.values()))
-        yield f"the API server shows nothing: {words}; see whether it runs, and whether the kubeconfig is the right one"
+    if seen.nothing:
+        yield seen.nothing
     else:
         for kind, words in seen.unread.items():
             yield f"the API server does not show every {kind}: {words}"

@@ -4,6 +4,7 @@ Knows values, and the files they name. Must not know any manager. The environmen
 reads it.
 """
 
+import re
 import ssl
 from collections.abc import Callable, Mapping
 from ipaddress import ip_address
@@ -19,6 +20,7 @@ from jackfield.ports import Retry
 
 T = TypeVar("T")
 
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 CALL_TIMEOUT_MAX = Seconds(60.0)
 TOKEN_AGAIN = Seconds(5.0)
 """When a token file that cannot be read is looked at again: it is being replaced, or about to be mounted."""
@@ -79,10 +81,9 @@ def parse(text: str, source: str) -> tuple[FabricSettings, ...]:
     except yaml.YAMLError as error:
         raise BadFabric(f"{source}: not YAML: {error}") from error
     except msgspec.ValidationError as error:
-        message, _, where = str(error).partition(" - at `$")
-        raise BadFabric(
-            f"{source}: {where.rstrip('`').lstrip('.') or 'the whole file'}: {message}"
-        ) from error
+        where = _where(error).lstrip(".")
+        words = _words(error, FabricSettings if where else _File)
+        raise BadFabric(f"{source}: {where or 'the whole file'}: {words}") from error
     names = [one.name for one in found]
     wrong = [f"fabrics: two are called {name!r}" for name in dict.fromkeys(names) if names.count(name) > 1]
     for place, one in enumerate(found):
@@ -97,8 +98,23 @@ def options(settings: FabricSettings, kind: type[T]) -> T:
     try:
         return msgspec.convert(settings.options, kind)
     except msgspec.ValidationError as error:
-        message, _, where = str(error).partition(" - at `$")
-        raise BadFabric(f"options{where.rstrip('`')}: {message}") from None
+        where = _where(error)
+        raise BadFabric(f"options{where}: {_words(error, None if where else kind)}") from None
+
+
+def _where(error: msgspec.ValidationError) -> str:
+    """Return the path to what is wrong; empty if it is the whole."""
+    return str(error).partition(" - at `$")[2].rstrip("`")
+
+
+def _words(error: msgspec.ValidationError, kind: type | None) -> str:
+    """Return what is wrong; of a name that nothing has, also those that there are, if it is known where it stands."""
+    words = str(error).partition(" - at `$")[0]
+    unknown = _UNKNOWN.fullmatch(words)
+    if unknown is None:
+        return words
+    names = ", ".join(one.encode_name for one in msgspec.structs.fields(kind)) if kind is not None else ""
+    return f"there is no setting {unknown[1]}" + (f"; there are {names}" if names else "")
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

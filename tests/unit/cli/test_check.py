@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from jackfield.cli import check, live
 from jackfield.cli.main import main
+from jackfield.controllers import app
 from jackfield.core.check import Checker
 from jackfield.model.composition import ResourceState
 from jackfield.model.lease import Lease, LeaseSpec
@@ -87,6 +88,12 @@ def test_what_the_server_does_not_show_is_told_but_for_what_it_may_not_have() ->
     assert words.startswith("the API server does not show every Pod, so that nothing can be said: forbidden.")
 
 
+def test_a_server_that_shows_nothing_is_told_once() -> None:
+    unread = {kind.__name__: "Connection refused" for kind in app.KINDS}
+    (words,) = check.unseen(live.Seen(b.world(), (), Seconds(0.0), unread=unread))
+    assert words.startswith("the API server shows nothing: Connection refused; see whether it runs, ")
+
+
 @pytest.fixture
 def files(tmp_path: Path) -> list[str]:
     """A policy, a manager and an API server of which nobody is there."""
@@ -110,7 +117,8 @@ def files(tmp_path: Path) -> list[str]:
 def test_a_server_that_is_not_there_leaves_nothing_to_say(files: list[str]) -> None:
     done = CliRunner().invoke(main, ["check", *files])
     assert done.exit_code == 2
-    assert "the API server does not show every" in done.stderr
+    assert done.stderr.startswith("jackfield check: the API server shows nothing: ")
+    assert len(done.stderr.splitlines()) == 1
     assert done.stdout == ""
 
 

@@ -58,7 +58,10 @@ BAD_FABRICS: dict[str, tuple[str | bytes, type[Exception], str]] = {
     "an unknown setting": (
         "fabrics: [{name: a, type: native, url: 'https://m', token: x}]",
         BadFabric,
-        "fabrics[0]: Object contains unknown field `token`",
+        (
+            "fabrics[0]: there is no setting token; there are name, type, url, tokenFile, tokenVariable, caFile, "
+            "insecure, callTimeoutSeconds, options"
+        ),
     ),
     "no text": (b"\xff\xfe\x00", Unusable, "is not text"),
 }

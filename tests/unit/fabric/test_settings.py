@@ -51,8 +51,9 @@ def test_settings_are_read_from_yaml() -> None:
         ("fabrics: [{name: a, type: native}]", "f.yaml: fabrics[0]: Object missing required field `url`"),
         (
             "fabrics: [{name: a, type: native, url: 'https://m', tokn: x}]",
-            "f.yaml: fabrics[0]: Object contains unknown field `tokn`",
+            "f.yaml: fabrics[0]: there is no setting tokn; there are name, type, url, tokenFile, ",
         ),
+        ("fabric: []", "f.yaml: the whole file: there is no setting fabric; there are fabrics"),
         ("fabrics: [{name: a, type: native, url: m}]", "f.yaml: fabrics[0].url: must be https://HOST"),
         (
             "fabrics: [{name: a, type: x, url: 'https://m'}, {name: a, type: x, url: 'https://m'}]",
@@ -217,16 +218,16 @@ CREDENTIALS = {
 @pytest.mark.parametrize(
     ("kind", "options", "said"),
     [
-        ("native", {"tenant": "t"}, "options: Object contains unknown field `tenant`"),
+        ("native", {"tenant": "t"}, "options: there is no setting tenant"),
         ("fsas-fm", {}, "options: Object missing required field `tenant`"),
         ("fsas-cm", FSAS, "options: Object missing required field `cluster`"),
-        ("fsas-fm", {**FSAS, "cluster": "c"}, "options: Object contains unknown field `cluster`"),
+        ("fsas-fm", {**FSAS, "cluster": "c"}, "options: there is no setting cluster; there are tenant, "),
         ("fsas-fm", {**FSAS, "tenant": "../x"}, "options.tenant: Expected `str` matching regex"),
         ("fsas-fm", {**FSAS, "models": []}, "options.models: Expected `array` of length"),
         (
             "fsas-fm",
             {**FSAS, "models": [{"nam": "A100"}]},
-            "options.models[0]: Object contains unknown field `nam`",
+            "options.models[0]: there is no setting nam",
         ),
         ("fsas-fm", {**FSAS, "models": [{"name": "A"}, {"name": "A"}]}, "options.models: two have one name"),
         (
