@@ -253,12 +253,15 @@ def _used_by_driver(ledger: _Ledger, want: Want) -> Refuse | None:
     """In `reschedule` a device serves under its driver's name; who was given ours as well came too late.
 
     Not so if whoever has it under that name still waits for others of ours, and so goes round itself: each would
-    be sent away for the other, again and again.
+    be sent away for the other, again and again. Who was given one device by both its names waits for himself.
     """
     if want.model.binds or want.resource is None:
         return None
     for name in ledger.view.published(want.resource.status.device_id):
         for user in ledger.view.claims_holding(name):
+            if user.uid == want.claim.uid:
+                text = f"{want.device.device} was given to this claim a second time, as {name}"
+                return Refuse(RESCHEDULE, want.device, text)
             if user.node == ledger.node and _waits_itself(user, ledger.policy):
                 continue
             text = f"{want.device.device} serves claim {user.key} as {name}"

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from jackfield.core import demand
 from jackfield.core.demand import Refuse, Serve, Want
 from jackfield.model.claim import DeviceRequestAllocationResult, ResourceClaim
-from jackfield.model.composition import RELEASED, ResourceState
+from jackfield.model.composition import RELEASED, ComposableResource, ResourceState
 from jackfield.model.fabric import Inventory, Machine
 from jackfield.model.meta import Condition, Object
 from jackfield.model.names import NEVER
@@ -330,6 +330,18 @@ def test_a_failure_names_the_order_that_failed() -> None:
 )
 def test_a_claim_on_a_device_that_its_driver_publishes(objects: tuple[Object, ...], verdict: str) -> None:
     assert verdicts(claim("a", devices=[SHARED]), *objects, chosen=VENDORS)["a"] == verdict
+
+
+@pytest.mark.parametrize(
+    "stands",
+    [resource(SHARED, uuid="GPU-1"), resource(SHARED, uuid="GPU-1", deleted=NOW)],
+    ids=["that stays", "that is to go"],
+)
+def test_a_claim_is_sent_round_that_was_given_by_both_its_names_a_device(stands: ComposableResource) -> None:
+    """It would wait for itself: a device that is to go cannot while the claim has it."""
+    expected = f"{RESCHEDULE} a100-1: a100-1 was given to this claim a second time, as {OTHERS}"
+    twice = claim("a", devices=[OTHERS, SHARED])
+    assert verdicts(twice, stands, vendor_slice("GPU-1"), chosen=VENDORS)["a"] == expected
 
 
 def test_a_device_of_ours_that_another_driver_publishes_is_waited_for_not_refused() -> None:

@@ -95,7 +95,7 @@ WRONG: tuple[tuple[dict[str, object], str], ...] = (
     ({"slots": 0}, "options.slots: Expected `int` >= 1"),
     ({"effectSeconds": 0}, "options.effectSeconds: Expected `float` > 0"),
     ({"queueSeconds": 1e9}, "options.queueSeconds: Expected `float` <= 3600"),
-    ({"jobs": 2}, "options: Object contains unknown field `jobs`"),
+    ({"jobs": 2}, "options: there is no setting jobs; there are "),
     ({"user": "a:b"}, "options.user: Expected `str` matching regex"),
     ({"configurationUrl": "ftp://a"}, "options.configurationUrl: must be https://"),
     ({"configurationUrl": "http://a.example"}, "options.configurationUrl: http:// lets everybody"),

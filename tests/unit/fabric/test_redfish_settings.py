@@ -62,7 +62,7 @@ WRONG: tuple[tuple[dict[str, object], str], ...] = (
     ({"queueSeconds": 3601}, "options.queueSeconds: Expected `float` <= 3600"),
     ({"reservationSeconds": "long"}, "options.reservationSeconds: Expected `float`, got `str`"),
     ({"client": "a\nb"}, "options.client: must be printable"),
-    ({"tenant": "t"}, "options: Object contains unknown field `tenant`"),
+    ({"tenant": "t"}, "options: there is no setting tenant; there are "),
 )
 
 
