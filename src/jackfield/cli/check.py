@@ -89,8 +89,8 @@ def run(given: live.Given, *, wait: Seconds, as_json: bool) -> int:
 
 def unseen(seen: live.Seen) -> tuple[str, ...]:
     """Return what the API server did not show and without which nothing can be said."""
-    if seen.nothing:
-        return (seen.nothing,)
+    if seen.shows_nothing:
+        return (seen.shows_nothing,)
     taints = (
         DeviceTaintRule.__name__
     )  # a server may not have these, and then there is nothing to be wrong with them

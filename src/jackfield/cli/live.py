@@ -57,13 +57,14 @@ class Seen(msgspec.Struct, frozen=True):
     """Fabrics whose manager did not answer, and what it said."""
 
     @property
-    def nothing(self) -> str:
+    def shows_nothing(self) -> str:
         """What to say if the API server showed nothing at all, and what to do; empty if it showed something."""
         if not all(kind.__name__ in self.unread for kind in app.KINDS):
             return ""
         words = next(iter(self.unread.values()))
-        remedy = "see whether it runs, and whether the kubeconfig is the right one"
-        return f"the API server shows nothing: {words}; {remedy}"
+        # Nobody there and nobody let in look alike from here: the words before it tell which.
+        remedy = "see whether it runs, whether the kubeconfig is the right one, and what its account may read"
+        return f"the API server shows nothing: {words}; {remedy} (`kubectl auth can-i --list`)"
 
 
 async def look(given: Given) -> Seen:

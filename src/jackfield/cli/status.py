@@ -69,8 +69,8 @@ def seen_as_a_whole(seen: live.Seen) -> Overview:
 
 def troubles(seen: live.Seen, found: Overview) -> Iterator[str]:
     """Return what somebody should see to."""
-    if seen.nothing:
-        yield seen.nothing
+    if seen.shows_nothing:
+        yield seen.shows_nothing
     else:
         for kind, words in seen.unread.items():
             yield f"the API server does not show every {kind}: {words}"

@@ -88,10 +88,12 @@ def test_what_the_server_does_not_show_is_told_but_for_what_it_may_not_have() ->
     assert words.startswith("the API server does not show every Pod, so that nothing can be said: forbidden.")
 
 
-def test_a_server_that_shows_nothing_is_told_once() -> None:
-    unread = {kind.__name__: "Connection refused" for kind in app.KINDS}
+@pytest.mark.parametrize("why", ["Connection refused", "403 forbidden"])
+def test_a_server_that_shows_nothing_is_told_once_with_what_helps_either_way(why: str) -> None:
+    unread = {kind.__name__: why for kind in app.KINDS}
     (words,) = check.unseen(live.Seen(b.world(), (), Seconds(0.0), unread=unread))
-    assert words.startswith("the API server shows nothing: Connection refused; see whether it runs, ")
+    assert words.startswith(f"the API server shows nothing: {why}; see whether it runs, ")
+    assert "`kubectl auth can-i --list`" in words
 
 
 @pytest.fixture
