@@ -161,7 +161,10 @@ def test_an_api_server_that_is_away_is_told_once_and_what_to_look_at(files: dict
     assert done.exit_code == 1
     assert done.stdout.count("API server") == 1
     assert "Cannot connect to 127.0.0.1:9: " in done.stdout
-    assert "see whether it runs, whether the kubeconfig is the right one, and what its account may read" in done.stdout
+    assert (
+        "see whether it runs, whether the kubeconfig is the right one, and what its account may read"
+        in done.stdout
+    )
 
 
 def test_a_bundle_has_no_secret_and_the_same_files_give_the_same_bytes() -> None:
