@@ -1,6 +1,7 @@
 """Claims left over: allocated, reserved and waited for by nobody (rule 17); or entangled (decisions 0014, 0015).
 
-Nobody else would ever take the allocation off them, and their devices would stay away from the pool for good.
+Nobody else would ever take the allocation off them, and their devices would stay away from the pool for good; and of a
+vendor's device that is not shown any more, all that might be meant by it (decision 0016).
 Knows when a claim is left over; one that a pod may still use is not. Must not know how a claim is served.
 """
 
@@ -15,7 +16,8 @@ from jackfield.model.node import Node
 from jackfield.model.plan import ClearClaim, Phase, Plan, Waiting
 from jackfield.model.pod import Pod
 from jackfield.model.policy import FAILED, READY, RESCHEDULE, Policy
-from jackfield.model.view import Delta, ObjectChanged, View
+from jackfield.model.slice import ResourceSlice
+from jackfield.model.view import Delta, InventoryChanged, ObjectChanged, View
 
 ENTANGLED_SECONDS: Final = Seconds(60.0)
 """So long after a claim was turned down a scheduler that waited for it has taken its pods off it."""
@@ -24,8 +26,10 @@ ENTANGLED_SECONDS: Final = Seconds(60.0)
 def decide(view: View, key: Key, policy: Policy, now: Seconds) -> Plan:
     """Return the clearing of a claim, if it is left over."""
     claim = view.claim(key)
-    if claim is None or not _ours(claim, policy):
+    if claim is None:
         return Plan()
+    if not _ours(claim, policy):
+        return _abandon(view, claim, policy)
     if claim.status.reserved_for:
         return _disentangle(view, claim, policy, now)
     resources = (view.resource_of(result.id) for result in claim.results)
@@ -43,7 +47,8 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[Key, ...]:
     match delta:
         case ObjectChanged(new=ResourceClaim() as claim):
             left = not claim.status.reserved_for or _is_entangled(claim)
-            return (claim.key,) if left and _ours(claim, policy) else ()
+            ours = _ours(claim, policy) or any(one.driver in _vendors(policy) for one in claim.results)
+            return (claim.key,) if left and ours else ()
         case ObjectChanged(old=Pod() as pod, new=new):
             heir = new if isinstance(new, Pod) and not new.finished else None
             return _left_by(view, pod, heir)
@@ -51,6 +56,10 @@ def wakes(view: View, policy: Policy, delta: Delta) -> tuple[Key, ...]:
             return _held_on(view, node.name)
         case ObjectChanged(old=ComposableResource(record=Record(claim=claim_key), holder=holder)) if holder:
             return (claim_key,)  # it may have been unprepared
+        case ObjectChanged(old=ResourceSlice() as shown) if shown.spec.driver in _vendors(policy):
+            return _unreserved(view, policy, shown.spec.node_name)
+        case InventoryChanged(nodes=nodes):
+            return tuple(dict.fromkeys(key for node in nodes for key in _unreserved(view, policy, node)))
         case _:
             return ()
 
@@ -71,13 +80,37 @@ def _held_on(view: View, node: NodeName) -> tuple[Key, ...]:
     return tuple(record.claim for record in held if record is not None)
 
 
+def _unreserved(view: View, policy: Policy, node: NodeName) -> tuple[Key, ...]:
+    """Return the claims on a node that have a vendor's device and are reserved for nobody."""
+    claims = (claim for driver in _vendors(policy) for claim in view.claims_at(driver, node))
+    return tuple(claim.key for claim in claims if not claim.status.reserved_for)
+
+
+def _abandon(view: View, claim: ResourceClaim, policy: Policy) -> Plan:
+    """Clear a claim that nobody uses and that has a vendor's device which is not shown any more.
+
+    Any device of that driver on the node may be meant by it, and all of them would have to stay.
+    """
+    if claim.status.reserved_for or view.pods_using(claim.key) or view.fabric_of(claim.node) is None:
+        return Plan()
+    vendors = [one for one in claim.results if one.driver in _vendors(policy)]
+    if not any(one.id in view.unshown(one.driver, claim.node) for one in vendors):
+        return Plan()
+    return Plan((_clear(claim, "it has a device that nobody shows any more, and no pod uses it"),))
+
+
+def _vendors(policy: Policy) -> tuple[str, ...]:
+    """Return the drivers that publish by themselves what was attached for them."""
+    return tuple(dict.fromkeys(model.driver_name for model in policy.models if not model.binds))
+
+
 def _clear(claim: ResourceClaim, because: str) -> ClearClaim:
     return ClearClaim(
         phase=Phase.ALLOCATED,
         claim=claim.key,
         uid=claim.uid,
         version=claim.metadata.resource_version,
-        ask_pods=not claim.status.reserved_for and _is_ready(claim),
+        ask_pods=not claim.status.reserved_for and (_is_ready(claim) or not _waits(claim)),
         because=because,
     )
 
@@ -110,6 +143,11 @@ def _is_entangled(claim: ResourceClaim) -> bool:
     waited_for = [one.id for one in claim.results if READY in one.binding_conditions]
     never = any(not holds(claim.conditions(one), READY) for one in waited_for)
     return len(claim.status.reserved_for) > 1 and never and _turned_down_at(claim) > LONG_AGO
+
+
+def _waits(claim: ResourceClaim) -> bool:
+    """Whether nobody is bound who was given it until we have said so."""
+    return any(READY in result.binding_conditions for result in claim.results)
 
 
 def _is_ready(claim: ResourceClaim) -> bool:

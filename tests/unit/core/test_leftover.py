@@ -6,10 +6,10 @@ from msgspec.structs import replace
 from jackfield.core import leftover
 from jackfield.model.composition import Record
 from jackfield.model.meta import Object
-from jackfield.model.names import NEVER, Key, Seconds, Uid, Version
+from jackfield.model.names import NEVER, DeviceID, FabricName, Key, NodeName, Seconds, Uid, Version
 from jackfield.model.plan import ClearClaim, Phase
 from jackfield.model.policy import FAILED, RESCHEDULE
-from jackfield.model.view import Delta, FactsChanged, ObjectChanged
+from jackfield.model.view import Delta, FactsChanged, InventoryChanged, ObjectChanged
 from jackfield.testing import builders as b
 from unit.core.plans import reasons, steps, words
 
@@ -82,6 +82,73 @@ def test_a_claim_that_is_ready_is_cleared_only_after_a_live_look_at_the_pods(*, 
             because="it is allocated, reserved for nobody, and no pod waits for it",
         ),
     )
+
+
+VENDOR = "gpu.example.com"
+VENDORS = b.policy(b.model("A100", driver=VENDOR))
+UNSHOWN = b.claim("c", uid="u", version="9", devices=(DeviceID(VENDOR, "n1", "gpu-0"),), waits=())
+SHOWN = b.vendor_slice("uuid-0")
+
+UNUSED: dict[str, tuple[tuple[Object, ...], tuple[str, ...]]] = {
+    "nobody shows its device": ((UNSHOWN,), CLEAR),
+    "its driver shows another": ((UNSHOWN, b.vendor_slice("uuid-1", name="gpu-1")), CLEAR),
+    "its driver shows it": ((UNSHOWN, SHOWN), ()),
+    "reserved": ((b.claim("c", devices=(UNSHOWN.results[0].id,), waits=(), reserved=("p",)),), ()),
+    "a pod waits for it, or runs with it": ((UNSHOWN, b.pod("p", "c")), ()),
+    "a pod that has finished does not": ((UNSHOWN, b.pod("p", "c", phase="Succeeded")), CLEAR),
+    "of a driver that has nothing to do with us": (
+        (b.claim("c", devices=(DeviceID("nic.example.com", "n1", "nic-0"),), waits=()),),
+        (),
+    ),
+}
+
+
+@pytest.mark.parametrize(("there", "do"), UNUSED.values(), ids=UNUSED)
+def test_a_claim_that_nobody_uses_is_cleared_of_a_vendors_device_that_nobody_shows(
+    there: tuple[Object, ...], do: tuple[str, ...]
+) -> None:
+    plan = leftover.decide(b.world(*there, inventories=(b.inventory(),), policy=VENDORS), KEY, VENDORS, b.NOW)
+    assert steps(plan) == do
+
+
+def test_whoever_may_run_with_a_vendors_device_is_looked_for_before_its_claim_is_cleared() -> None:
+    there = b.world(UNSHOWN, inventories=(b.inventory(),), policy=VENDORS)
+    assert leftover.decide(there, KEY, VENDORS, b.NOW).actions == (
+        ClearClaim(
+            phase=Phase.ALLOCATED,
+            claim=KEY,
+            uid=Uid("u"),
+            version=Version("9"),
+            ask_pods=True,
+            because="it has a device that nobody shows any more, and no pod uses it",
+        ),
+    )
+
+
+def test_a_claim_on_a_node_of_no_fabric_is_nobodys_business_of_ours() -> None:
+    assert not leftover.decide(b.world(UNSHOWN, policy=VENDORS), KEY, VENDORS, b.NOW).actions
+
+
+RESERVED = b.claim("d", devices=(DeviceID(VENDOR, "n1", "gpu-1"),), waits=(), reserved=("p",))
+
+
+@pytest.mark.parametrize(
+    ("delta", "woken"),
+    [
+        (ObjectChanged(None, UNSHOWN), True),
+        (ObjectChanged(None, replace(UNSHOWN, status=RESERVED.status)), False),
+        (ObjectChanged(SHOWN, None), True),
+        (ObjectChanged(SHOWN, b.vendor_slice("uuid-1", name="gpu-1")), True),
+        (ObjectChanged(None, SHOWN), False),
+        (ObjectChanged(b.vendor_slice("uuid-0", on="n2"), None), False),
+        (ObjectChanged(b.vendor_slice("uuid-0", driver="nic.example.com"), None), False),
+        (InventoryChanged(FabricName(b.FABRIC), (b.NODE,), ()), True),
+        (InventoryChanged(FabricName(b.FABRIC), (NodeName("n2"),), ()), False),
+    ],
+)
+def test_a_claim_is_looked_at_when_its_device_is_not_shown_any_more(delta: Delta, *, woken: bool) -> None:
+    there = b.world(UNSHOWN, RESERVED, policy=VENDORS)
+    assert leftover.wakes(there, VENDORS, delta) == ((KEY,) if woken else ())
 
 
 TANGLED = b.claim("c", uid="u", reserved=("p", "q"), told=RESCHEDULE)
