@@ -3,6 +3,8 @@
 Knows which fields are looked up by. Must not know who looks.
 """
 
+from typing import Final
+
 from jackfield.controllers.index import Index
 from jackfield.core import naming
 from jackfield.core.quota import age
@@ -31,6 +33,10 @@ from jackfield.model.taint import DeviceTaintRule
 from jackfield.model.view import Failure, failures
 
 UUID = "uuid"
+
+
+COUNTED: Final = (ComposableResource, ResourceClaim, ResourceSlice, DeviceTaintRule)
+"""Kinds whose changes are counted, by place."""
 
 
 def place(one: ComposableResource | ResourceClaim | ResourceSlice | DeviceTaintRule) -> str:

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
-from jackfield.controllers.indexes import Indexes, place
+from jackfield.controllers.indexes import COUNTED, Indexes, place
 from jackfield.controllers.supply import Supply
 from jackfield.core import naming, quota, room
 from jackfield.model.claim import ResourceClaim
@@ -51,6 +51,7 @@ from jackfield.ports import Change, Changed, Deleted, Synced
 T = TypeVar("T", bound=Object)
 
 NO_GRAVE: Final[tuple[int, frozenset[Uid]]] = -1, frozenset()
+NOTHING: Final[dict[Key, Object]] = {}
 GRAVES_MAX = 10_000
 """How many ends are remembered."""
 
@@ -411,8 +412,7 @@ class Store:
 
     def get(self, kind: type[T], key: Key) -> T | None:
         """Return the object as it was last heard of."""
-        found = self._objects.get(kind, {}).get(key)
-        return found if isinstance(found, kind) else None
+        return self._objects.get(kind, NOTHING).get(key)  # type: ignore[return-value]  # each is filed under its kind
 
     def _drop(self, old: Object) -> tuple[Delta, ...]:
         del self._objects[type(old)][old.key]
@@ -443,12 +443,12 @@ class Store:
         """Remember that something changed, and when."""
         self.news += 1
         for one in (old, new):
-            if isinstance(one, ComposableResource | ResourceClaim | ResourceSlice | DeviceTaintRule):
+            if isinstance(one, COUNTED):
                 self._changed[type(one), place(one)] = self.news
         fresh = new is not None and (old is None or old.uid != new.uid)
         if fresh and isinstance(new, ComposableResource) and ComposableResource in self._complete:
             self._born[new.uid] = self.clock()
-        if isinstance(new, ComposableResource | DeviceTaintRule):
+        if isinstance(new, (ComposableResource, DeviceTaintRule)):
             self._heard[type(new), new.key] = self.clock()
         elif old is not None:
             self._heard.pop((type(old), old.key), None)
