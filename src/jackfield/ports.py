@@ -58,19 +58,19 @@ class Bug(PortError):  # noqa: N818
 # --- the cluster
 
 
-class Changed(msgspec.Struct, frozen=True):
+class Changed(msgspec.Struct, frozen=True, gc=False):
     """An object is now like this."""
 
     object: Object
 
 
-class Deleted(msgspec.Struct, frozen=True):
+class Deleted(msgspec.Struct, frozen=True, gc=False):
     """An object is gone; this is how it was last, with the version of its going."""
 
     object: Object
 
 
-class Synced(msgspec.Struct, frozen=True):
+class Synced(msgspec.Struct, frozen=True, gc=False):
     """All objects of the kind have been told once; what follows is news. `keys` are all that exist."""
 
     kind: type[Object]
@@ -80,7 +80,7 @@ class Synced(msgspec.Struct, frozen=True):
 Change = Changed | Deleted | Synced
 
 
-class Merge(msgspec.Struct, frozen=True):
+class Merge(msgspec.Struct, frozen=True, gc=False):
     """Change these fields (JSON merge patch), on exactly this version; an empty version means any."""
 
     kind: type[Object]
@@ -90,7 +90,7 @@ class Merge(msgspec.Struct, frozen=True):
     status: bool = False
 
 
-class Apply(msgspec.Struct, frozen=True):
+class Apply(msgspec.Struct, frozen=True, gc=False):
     """Server-side apply these fields as this manager, on exactly this version; an empty version means any."""
 
     kind: type[Object]
@@ -101,7 +101,7 @@ class Apply(msgspec.Struct, frozen=True):
     status: bool = False
 
 
-class Selection(msgspec.Struct, frozen=True):
+class Selection(msgspec.Struct, frozen=True, gc=False):
     """Which objects of a kind somebody wants to see: those that agree with all that is set."""
 
     namespace: str = ""

@@ -34,7 +34,7 @@ Listener = Callable[[Event], None]
 T = TypeVar("T", bound=Object)
 
 
-class Write(msgspec.Struct, frozen=True):
+class Write(msgspec.Struct, frozen=True, gc=False):
     """How something is written."""
 
     manager: str = "unknown"
@@ -45,7 +45,7 @@ class Write(msgspec.Struct, frozen=True):
     dry_run: bool = False
 
 
-class Precondition(msgspec.Struct, frozen=True):
+class Precondition(msgspec.Struct, frozen=True, gc=False):
     """What must be true of an object; empty means anything."""
 
     uid: Uid = Uid("")
@@ -66,7 +66,7 @@ class Backup(msgspec.Struct, frozen=True):
     tables: Mapping[Kind, Mapping[Key, Stored]]
 
 
-class _Draft(msgspec.Struct, frozen=True):
+class _Draft(msgspec.Struct, frozen=True, gc=False):
     """What is about to be stored."""
 
     old: Stored | None

@@ -14,7 +14,7 @@ from jackfield.model.policy import FAILED, READY, RESCHEDULE, DeviceModel, Polic
 from jackfield.model.view import View
 
 
-class Want(msgspec.Struct, frozen=True):
+class Want(msgspec.Struct, frozen=True, gc=False):
     """A device that a claim waits for, or has."""
 
     claim: ResourceClaim
@@ -23,17 +23,17 @@ class Want(msgspec.Struct, frozen=True):
     resource: ComposableResource | None
 
 
-class Serve(msgspec.Struct, frozen=True):
+class Serve(msgspec.Struct, frozen=True, gc=False):
     """The claim may have its devices."""
 
 
-class Settled(msgspec.Struct, frozen=True):
+class Settled(msgspec.Struct, frozen=True, gc=False):
     """The claim has been answered; its devices stay its own as long as it is Ready."""
 
     ready: bool
 
 
-class Refuse(msgspec.Struct, frozen=True):
+class Refuse(msgspec.Struct, frozen=True, gc=False):
     """The claim cannot have this device here; `type` says whether somewhere else may work."""
 
     type: str
@@ -43,7 +43,7 @@ class Refuse(msgspec.Struct, frozen=True):
     """The order that failed, where that is why."""
 
 
-class Postpone(msgspec.Struct, frozen=True):
+class Postpone(msgspec.Struct, frozen=True, gc=False):
     """The claim has its place, and waits there for its namespace's quota; after `until` it is sent round."""
 
     what: str
@@ -53,7 +53,7 @@ class Postpone(msgspec.Struct, frozen=True):
 Verdict = Serve | Settled | Refuse | Postpone
 
 
-class Demand(msgspec.Struct, frozen=True):
+class Demand(msgspec.Struct, frozen=True, gc=False):
     """One claim's wishes, and the answer to them."""
 
     claim: ResourceClaim

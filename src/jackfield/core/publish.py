@@ -376,7 +376,8 @@ def _devices(view: View, one: object) -> tuple[DeviceID, ...]:
         case ComposabilityRequest():  # only what the scaler asked for moves on demand
             return tuple(child.device for child in view.resources_of(one.metadata.name) if child.device)
         case Node():
-            return tuple(failure.device for failure in failures(one))
+            leaving = (each.device for each in view.resources_on(one.name) if not each.stands and each.device)
+            return (*(failure.device for failure in failures(one)), *leaving)
         case _:
             return ()
 

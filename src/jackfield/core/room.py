@@ -24,7 +24,7 @@ NODE_FAILURES_MAX = 2
 _LEAVING = (ResourceState.DETACHING, ResourceState.DELETING)
 
 
-class Limits(msgspec.Struct, frozen=True):
+class Limits(msgspec.Struct, frozen=True, gc=False):
     """How many devices of a model a node may have."""
 
     least: int
@@ -107,7 +107,7 @@ def coexistence(model: DeviceModel, others: tuple[ModelName, ...], policy: Polic
 
 def present(view: View, node: NodeName) -> tuple[ComposableResource, ...]:
     """Return the resources that take room on the node and are there to stay."""
-    return tuple(one for one in view.resources_on(node) if one.state not in _LEAVING and not one.deleting)
+    return tuple(one for one in view.resources_on(node) if one.stands)
 
 
 def strangers(view: View, node: NodeName) -> int:
@@ -270,8 +270,8 @@ def _unheard(view: View, node: Node, policy: Policy) -> bool:
 def _labels(view: View, node: Node, policy: Policy, now: Seconds) -> dict[str, str | None]:
     fabric = view.fabric_of(node.name)
     labels: dict[str, str | None] = {policy.fabric_label(): fabric}
-    there = present(view, node.name)
-    taken = tuple(one.spec.model for one in there if busy(view, one)) + _waiting(view, node.name, policy)
+    taken = tuple(one.spec.model for one in view.resources_on(node.name) if _takes_room(view, one))
+    taken += _waiting(view, node.name, policy)
     machine = view.machine(node.name)
     full = machine is not None and len(taken) + strangers(view, node.name) >= machine.slots
     for model in policy.models:
@@ -283,6 +283,17 @@ def _labels(view: View, node: Node, policy: Policy, now: Seconds) -> dict[str, s
         )
         labels[policy.room_label(model)] = "true" if room else None
     return labels
+
+
+def _takes_room(view: View, resource: ComposableResource) -> bool:
+    """Whether others cannot have a resource's room: it is to stay, or is to go and does not, as somebody has it.
+
+    Whoever was given what leaves waits until it has left, and has its room then.
+    """
+    if resource.stands:
+        return busy(view, resource)
+    stays = resource.state not in _LEAVING and not resource.withdrawn
+    return stays or bool(holders(view, resource))
 
 
 def _waiting(view: View, node: NodeName, policy: Policy) -> tuple[ModelName, ...]:

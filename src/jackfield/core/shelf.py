@@ -16,26 +16,26 @@ DEVICE_FAILURES_MAX = 2
 """A device that failed on so many nodes is to blame itself."""
 
 
-class Open(msgspec.Struct, frozen=True):
+class Open(msgspec.Struct, frozen=True, gc=False):
     """Offered to every node of the fabric that has room."""
 
     but: tuple[NodeName, ...] = ()
     """Nodes on which it failed lately: the same pair is not tried again so soon."""
 
 
-class Pinned(msgspec.Struct, frozen=True):
+class Pinned(msgspec.Struct, frozen=True, gc=False):
     """Offered to the node it is on."""
 
     node: NodeName
 
 
-class Closed(msgspec.Struct, frozen=True):
+class Closed(msgspec.Struct, frozen=True, gc=False):
     """Offered to nobody."""
 
     because: str
 
 
-class AsItIs(msgspec.Struct, frozen=True):
+class AsItIs(msgspec.Struct, frozen=True, gc=False):
     """Offered as before: somebody holds it, or it comes back in a moment, and a write would be for nobody."""
 
 
@@ -73,9 +73,9 @@ class Shelf:
     def _offer_of_resource(
         self, resource: ComposableResource, model: DeviceModel, fabric: FabricName
     ) -> Offer:
-        leaving = resource.state in {ResourceState.DETACHING, ResourceState.DELETING}
-        if leaving or resource.deleting or resource.foreign:
-            return AsItIs() if _goes_idle(resource, model) else Closed("on its way back to the pool")
+        if not resource.stands or resource.foreign:
+            back = _goes_idle(resource, model) and self._has_room(resource.node, model)
+            return AsItIs() if back else Closed("on its way back to the pool")
         if not model.binds:
             return Closed(f"the driver on {resource.node} offers it")
         assert resource.device is not None
@@ -92,6 +92,11 @@ class Shelf:
         # A claim keeps it from others until its pod has run; by then it must be pinned.
         on_its_way = self.view.claims_holding(resource.device) and not resource.holder
         return AsItIs() if on_its_way else Pinned(resource.node)
+
+    def _has_room(self, node: NodeName, model: DeviceModel) -> bool:
+        """Whether a node may be given a device; what leaves to make room is given there again and again otherwise."""
+        found = self.view.node(node)
+        return found is not None and found.metadata.labels.get(self.policy.room_label(model)) == "true"
 
     def _offer_to_all(self, device: DeviceID, model: DeviceModel, fabric: FabricName) -> Open | Closed:
         """Return whether any node may be given it, whoever has it now."""

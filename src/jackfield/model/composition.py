@@ -140,7 +140,7 @@ class ComposabilityRequestStatus(msgspec.Struct, frozen=True, gc=False, omit_def
     conditions: tuple[Condition, ...] = ()
 
 
-class Wanted(msgspec.Struct, frozen=True, order=True):
+class Wanted(msgspec.Struct, frozen=True, gc=False, order=True):
     """One device that a scaler's request asks for, and the claim it is for (none for an idle one)."""
 
     device: DeviceID
@@ -195,7 +195,7 @@ class ComposableResourceStatus(Snake, frozen=True, gc=False):
     conditions: tuple[Condition, ...] = ()
 
 
-class Record(msgspec.Struct, frozen=True):
+class Record(msgspec.Struct, frozen=True, gc=False):
     """The claim a resource serves, at the version it was seen: the lock of rule 7."""
 
     claim: Key

@@ -30,7 +30,7 @@ LONG_AGO = Seconds(float("-inf"))
 NO_TIME = Time("")
 
 
-class Key(msgspec.Struct, frozen=True, order=True):
+class Key(msgspec.Struct, frozen=True, gc=False, order=True):
     """Names one object of a kind; the namespace is empty for kinds that have none."""
 
     namespace: str
@@ -41,7 +41,7 @@ class Key(msgspec.Struct, frozen=True, order=True):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
-class DeviceID(msgspec.Struct, frozen=True, order=True):
+class DeviceID(msgspec.Struct, frozen=True, gc=False, order=True):
     """A device as DRA names it, for its whole life."""
 
     driver: str

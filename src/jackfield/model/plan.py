@@ -34,7 +34,7 @@ from jackfield.model.slice import ResourceSlice
 from jackfield.model.taint import DeviceTaintRule
 
 
-class SliceKey(msgspec.Struct, frozen=True, order=True):
+class SliceKey(msgspec.Struct, frozen=True, gc=False, order=True):
     """Names one slice of a pool: the publisher's unit of work."""
 
     fabric: FabricName
@@ -43,7 +43,7 @@ class SliceKey(msgspec.Struct, frozen=True, order=True):
     index: int
 
 
-class PrepareKey(msgspec.Struct, frozen=True, order=True):
+class PrepareKey(msgspec.Struct, frozen=True, gc=False, order=True):
     """Names one claim on one node: what the kubelet asks about."""
 
     node: NodeName
@@ -438,7 +438,7 @@ AnyAction = (
 )
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class Waiting(msgspec.Struct, frozen=True, gc=False):
     """What somebody waits for: a noun phrase that completes "waiting for …"."""
 
     object: str
@@ -449,7 +449,7 @@ class Waiting(msgspec.Struct, frozen=True):
     """A noun phrase that completes "waiting for …"."""
 
 
-class Finding(msgspec.Struct, frozen=True):
+class Finding(msgspec.Struct, frozen=True, gc=False):
     """Something that is not as the books say, told once when it begins and once when it is over."""
 
     object: str
@@ -467,7 +467,7 @@ class Finding(msgspec.Struct, frozen=True):
     """Whether it is worth an Event; else it is only counted and logged."""
 
 
-class Plan(msgspec.Struct, frozen=True):
+class Plan(msgspec.Struct, frozen=True, gc=False):
     """What to do now, what is waited for, and when to look again though nothing happens."""
 
     actions: tuple[AnyAction, ...] = ()

@@ -31,7 +31,7 @@ from jackfield.model.slice import ResourceSlice
 from jackfield.model.taint import DeviceTaintRule
 
 
-class Failure(msgspec.Struct, frozen=True, order=True):
+class Failure(msgspec.Struct, frozen=True, gc=False, order=True):
     """A device that failed on a node, and when."""
 
     at: Seconds
@@ -46,14 +46,14 @@ def failures(node: Node) -> tuple[Failure, ...]:
     return tuple(Failure(at, node.name, device) for device, at in noted if device is not None)
 
 
-class ObjectChanged(msgspec.Struct, frozen=True):
+class ObjectChanged(msgspec.Struct, frozen=True, gc=False):
     """An object came, changed or went."""
 
     old: Object | None
     new: Object | None
 
 
-class InventoryChanged(msgspec.Struct, frozen=True):
+class InventoryChanged(msgspec.Struct, frozen=True, gc=False):
     """A manager shows something else than before."""
 
     fabric: FabricName
@@ -61,14 +61,14 @@ class InventoryChanged(msgspec.Struct, frozen=True):
     devices: tuple[DeviceID, ...]
 
 
-class SupplyChanged(msgspec.Struct, frozen=True):
+class SupplyChanged(msgspec.Struct, frozen=True, gc=False):
     """What is offered of a model changed for all nodes: it ran out or came back, closed or opened."""
 
     fabric: FabricName
     model: ModelName
 
 
-class FactsChanged(msgspec.Struct, frozen=True):
+class FactsChanged(msgspec.Struct, frozen=True, gc=False):
     """A node sees or holds something else than before."""
 
     node: NodeName

@@ -38,6 +38,7 @@ SHARED = device("gpu.example.com/a100-fabricrack-a/a100-1")
 PAUSED = policy(base=Policy(paused=True))
 SEEN = (Condition(VISIBLE, "True"),)
 KEPT = Condition(RELEASED, "False", message="pid 7 has it open")
+GOING = resource(state=ResourceState.DETACHING, conditions=SEEN)
 WANTED = request({"a100-1": ""})
 """The scaler's request that an idle a100-1 on n1 belongs to."""
 
@@ -91,8 +92,10 @@ def offers(*objects: Object, stage: Inventory = ONE, chosen: Policy = policy(), 
         ((resource(), claim("a", on="n2"), WANTED), TAKEN, policy(), AsItIs()),
         ((resource(holder="uid-a"), claim("a"), WANTED), TAKEN, policy(), Pinned(NODE)),
         ((resource(state=ResourceState.ATTACHING), claim("a"), WANTED), ONE, policy(), AsItIs()),
-        ((resource(deleted=NOW, conditions=SEEN),), TAKEN, policy(), AsItIs()),
-        ((resource(state=ResourceState.DETACHING, conditions=SEEN),), TAKEN, policy(), AsItIs()),
+        ((node(room=["A100"]), resource(deleted=NOW, conditions=SEEN)), TAKEN, policy(), AsItIs()),
+        ((node(room=["A100"]), GOING), TAKEN, policy(), AsItIs()),
+        ((node(room=["H100"]), GOING), TAKEN, policy(), Closed("on its way back to the pool")),
+        ((GOING,), TAKEN, policy(), Closed("on its way back to the pool")),
         (
             (resource(deleted=NOW, conditions=(*SEEN, KEPT)),),
             TAKEN,
@@ -162,6 +165,8 @@ def offers(*objects: Object, stage: Inventory = ONE, chosen: Policy = policy(), 
         "claimed and attaching: as it is",
         "going because nobody wants it: as it is",
         "leaving because nobody wants it: as it is",
+        "leaving to make room: closed",
+        "leaving a node that is gone: closed",
         "going while somebody keeps it open: closed",
         "going because it failed: closed",
         "still attaching: pinned",

@@ -336,6 +336,16 @@ def test_a_device_that_nobody_holds_any_more_is_looked_at_while_others_are_free(
     assert publish.wakes(view, policy(), ObjectChanged(None, claim("a"))) == ()
 
 
+@pytest.mark.parametrize(("state", "keys"), [(ResourceState.DETACHING, [0]), (ResourceState.ONLINE, [])])
+def test_what_leaves_a_node_is_looked_at_when_the_node_has_no_room_any_more(
+    state: ResourceState, keys: list[int]
+) -> None:
+    view = world(resource(state=state), inventories=[inventory()], policy=policy())
+    settled(view, policy())
+    delta = ObjectChanged(node(room=["A100"]), node())
+    assert [key.index for key in publish.wakes(view, policy(), delta)] == keys
+
+
 @pytest.mark.parametrize("delta", [ObjectChanged(resource(), None), ObjectChanged(claim("a"), None)])
 def test_a_device_that_has_vanished_leaves_its_pool_when_nobody_has_it_any_more(delta: Delta) -> None:
     view = world(resource(), inventories=[inventory()], policy=policy())

@@ -23,7 +23,7 @@ KINDS: Final = tuple(kind for kind in kinds.TYPES if kind is not Event)
 """What is collected: events, of which there are most, are left alone as Kubernetes does, and run out by themselves."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class Place(msgspec.Struct, frozen=True, gc=False):
     """An object of any kind."""
 
     kind: type[Object]

@@ -42,7 +42,7 @@ class Subject(Enum):
     CLAIM = "claim"
 
 
-class Round(msgspec.Struct, frozen=True):
+class Round(msgspec.Struct, frozen=True, gc=False):
     """One pod or claim to look at."""
 
     subject: Subject
