@@ -57,9 +57,13 @@ def users(view: View, resource: ComposableResource) -> tuple[ResourceClaim, ...]
 
 
 def _unbooked(view: View, claim: ResourceClaim) -> bool:
-    """Whether a claim has a device of a driver's that belongs to no resource of ours."""
+    """Whether a claim has a device of a driver's that belongs to no resource of ours on its node.
+
+    That of another node which it came from, and which has not ended yet, is not whose it is any more.
+    """
     theirs = (one.id for one in claim.results if READY not in one.binding_conditions)
-    return any(view.resource_behind(one) is None for one in theirs)
+    books = (view.resource_behind(one) for one in theirs)
+    return any(one is None or one.node != claim.node for one in books)
 
 
 def unguarded(view: View, resource: ComposableResource, policy: Policy, now: Seconds) -> Plan | None:

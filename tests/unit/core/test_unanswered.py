@@ -31,6 +31,13 @@ SINCE = b.claim("c", devices=(f"{VENDOR}/n1/gpu-0",), waits=())
 BEFORE = b.claim("c", devices=(f"{VENDOR}/n1/gpu-0",), waits=(), allocated=b.NOW - 300)
 GUARDED = Row((), do=("PutTaint taint/a100-1.rack-a-taint",), policy=vendors())
 OTHERS = b.resource(b.device(f"{VENDOR}/a100-fabricrack-a/a100-2"), uuid="GPU-9", physical="2")
+CAME_FROM = b.resource(
+    b.device(f"{VENDOR}/a100-fabricrack-a/a100-2"),
+    uuid="GPU-9",
+    physical="2",
+    on="n2",
+    state=ResourceState.DELETING,
+)
 WIDELY = replace(TAINTED, spec=replace(TAINTED.spec, device_selector=DeviceTaintSelector(VENDOR, b.NODE)))
 ROWS = {
     "the driver offers something: all of it is kept first": GUARDED._replace(
@@ -39,6 +46,9 @@ ROWS = {
     "a claim has had it since before the order": GUARDED._replace(there=(NODE, OFFERS, BEFORE, UNANSWERED)),
     "a claim was given it since": STAYS._replace(there=(NODE, OFFERS, SINCE, UNANSWERED)),
     "what it was given is another's": GUARDED._replace(there=(NODE, OFFERS, OTHERS, SINCE, UNANSWERED)),
+    "what it was given has come from another node, whose resource has not ended yet": STAYS._replace(
+        there=(NODE, OFFERS, CAME_FROM, SINCE, UNANSWERED)
+    ),
     "kept for long enough": LEAVES._replace(there=(NODE, OFFERS, WIDELY, UNANSWERED)),
     "kept, and a claim was given it all the same": STAYS._replace(
         there=(NODE, OFFERS, WIDELY, SINCE, UNANSWERED)

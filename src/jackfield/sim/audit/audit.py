@@ -215,7 +215,9 @@ class Audit:
         for one in self._around(new):
             by_hand = isinstance(one, ComposableResource) and one.status.cdi_device_id in self._excused
             if one.uid not in self._robbed and not by_hand:  # no books are right about what somebody moved
-                found = check.state(self._store, one, self._store.policy)
+                found = self._changes.judged(
+                    check.state(self._store, one, self._store.policy), one, self._store
+                )
                 faults += [fault for fault in found if not self._is_astray(fault, one)]
         for fault in faults:
             self._violated(fault.checker, str(fault))
