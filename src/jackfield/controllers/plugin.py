@@ -34,7 +34,8 @@ class Plugin:
         """Prepare the claim's devices; return what stands in the way, or nothing when they are prepared."""
         self._preparing[uid] += 1
         try:
-            self._runner.hear(self._runner.store.put(await self._world.cluster.read(ResourceClaim, claim)))
+            if not await self._read_at_rest(claim):
+                return f"the resources of claim {claim} changed whenever it was read"
             return await self._go(PrepareKey(self._node, claim, uid), preparing=True)
         except Gone:
             return f"claim {claim} does not exist"
@@ -101,6 +102,23 @@ class Plugin:
         except Gone:
             known = store.claim(key)
             self._runner.hear(store.remove(known) if known is not None else ())
+
+    async def _read_at_rest(self, key: Key) -> bool:
+        """Read a claim live, and return whether its resources stayed as they were meanwhile. Raises Gone.
+
+        A record that comes while a claim is read may be of a time at which the claim had the device no more, and the
+        answer of a time at which it had: together they would say that it has.
+        """
+        store = self._runner.store
+        for _ in range(ROUNDS_MAX):
+            before = {one.uid: one.metadata.resource_version for one in store.resources_on(self._node)}
+            claim = await self._world.cluster.read(ResourceClaim, key)
+            self._runner.hear(store.put(claim))
+            given = [result.id for result in claim.results]
+            now = [one for one in store.resources_on(self._node) if one.device in given]
+            if all(before.get(one.uid) == one.metadata.resource_version for one in now):
+                return True
+        return False
 
     async def _go(self, key: PrepareKey, *, preparing: bool) -> str:
         self._runner.sense(

@@ -1,7 +1,7 @@
 """The kubelet's two calls: prepared or a reason, and undone again."""
 
 from collections.abc import Callable, Coroutine
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import pytest
 from msgspec.structs import replace
@@ -137,6 +137,51 @@ def test_a_cluster_that_does_not_answer_is_a_reason() -> None:
         world = replace(scene.bench.world, cluster=Deaf(scene.bench.cluster.store))
         plugin = Plugin(b.NODE, world, scene.runner, scene.heard)
         assert await plugin.prepare(CLAIM, claim.uid) == "no answer about ResourceClaim default/c"
+
+    on_stage(story)
+
+
+class Slow(EmbeddedCluster):
+    """A cluster whose first answers are on their way while something is told of a resource."""
+
+    old: ResourceClaim
+    """The claim as it was when it was first read."""
+    meanwhile: Callable[[], Coroutine[None, None, None]]
+    times: int
+
+    async def read(self, kind: type[T], key: Key) -> T:
+        if self.times == 0:
+            return await super().read(kind, key)
+        self.times -= 1
+        await self.meanwhile()
+        return cast("T", self.old)
+
+
+@pytest.mark.parametrize(
+    ("times", "refusal"),
+    [
+        (0, "waiting for an allocation to n1; it is to no node"),
+        (1, "waiting for an allocation to n1; it is to no node"),
+        (99, "the resources of claim default/c changed whenever it was read"),
+    ],
+)
+def test_what_is_told_of_a_resource_while_its_claim_is_read_is_of_another_time(
+    times: int, refusal: str
+) -> None:
+    """A record that came late says that the claim has the device, and so does an answer from before it gave it up."""
+
+    async def story(scene: Scene, claim: ResourceClaim) -> None:
+        async def note() -> None:
+            body: dict[str, object] = {"metadata": {"annotations": {"note": f"{cluster.times}"}}}
+            scene.bench.store.put(await scene.bench.cluster.write(Merge(ComposableResource, CR, ANY, body)))
+
+        cluster = Slow(scene.bench.cluster.store)
+        cluster.old, cluster.times, cluster.meanwhile = claim, times, note
+        nothing: dict[str, object] = {"status": {"allocation": None}}
+        await scene.bench.cluster.write(Merge(ResourceClaim, CLAIM, ANY, nothing, status=True))
+        plugin = Plugin(b.NODE, replace(scene.bench.world, cluster=cluster), scene.runner, scene.heard)
+        assert await plugin.prepare(CLAIM, claim.uid) == refusal
+        assert scene.bench.host.prepared() == ()
 
     on_stage(story)
 
