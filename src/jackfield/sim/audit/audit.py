@@ -51,7 +51,7 @@ from jackfield.sim.audit.overlooked import Overlooked
 from jackfield.sim.host import SimHost
 from jackfield.sim.manager import Manager
 from jackfield.sim.pool import Movement
-from jackfield.sim.weather import LATE_MAX, TIMEOUT, RoughClient
+from jackfield.sim.weather import LATE_MAX, TIMEOUT
 from jackfield.sim.world import SimWorld
 
 KINDS = (Node, Pod, ResourceClaim, ComposabilityRequest, ComposableResource, ResourceSlice, DeviceTaintRule)
@@ -130,7 +130,9 @@ class Audit:
 
     def _ear(self, manager: Manager) -> Callable[[str, str, Order], None]:
         def hear(by: str, verb: str, order: Order) -> None:
-            if self._lives_in_the_past(by):
+            if any(
+                one.name == by and ending.lives_in_the_past(self._world, one) for one in self._world.replicas
+            ):
                 return
             shown, over = manager.inventory(), manager.is_over(order.id)
             call = Call(by, verb, order, self._world.clock.now())
@@ -141,11 +143,6 @@ class Audit:
                     self._violated(checker, f"{name}: {what}")
 
         return hear
-
-    def _lives_in_the_past(self, by: str) -> bool:
-        """Whether a replica has not noticed yet that a backup was restored."""
-        clients = [one.client for one in self._world.replicas if one.name == by]
-        return any(isinstance(one, RoughClient) and one.age != self._world.api.age for one in clients)
 
     def _lease(self, by: str) -> Seconds:
         """When a replica's lease runs out, as everybody can read; never for one that is alone."""

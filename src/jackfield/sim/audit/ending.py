@@ -21,7 +21,9 @@ from jackfield.model.pod import Pod
 from jackfield.model.policy import FAILED, READY, RESCHEDULE
 from jackfield.sim.audit.changes import Changes
 from jackfield.sim.audit.checkers import Checker
+from jackfield.sim.replica import Replica
 from jackfield.sim.spec import Refusals
+from jackfield.sim.weather import RoughClient
 from jackfield.sim.world import SimWorld
 
 STILL_SECONDS: Final = Seconds(30.0)
@@ -112,7 +114,13 @@ def is_stormy(world: SimWorld) -> bool:
 def is_behind(world: SimWorld) -> bool:
     """Return whether a replica of ours may not have heard of everything, now or when it decided what it does now."""
     ears = [world.program(one.client.name).weather for one in world.replicas]
-    return any(one.stale or world.clock.now() < one.deaf_until + CATCHING_UP_SECONDS for one in ears)
+    deaf = any(one.stale or world.clock.now() < one.deaf_until + CATCHING_UP_SECONDS for one in ears)
+    return deaf or any(lives_in_the_past(world, one) for one in world.replicas)
+
+
+def lives_in_the_past(world: SimWorld, replica: Replica) -> bool:
+    """Return whether a replica has not noticed yet that a backup was restored."""
+    return isinstance(replica.client, RoughClient) and replica.client.age != world.api.age
 
 
 def astray(world: SimWorld, one: Object) -> dict[PhysicalID, None]:
